@@ -1,0 +1,260 @@
+"""Grows an ONNX graph: checks each node against the schema at once and infers its outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from onnx_exporter import _dims, _elements, _inference
+from onnx_exporter._attributes import make_attributes
+from onnx_exporter._values import Dim, Value
+
+
+
+class NodeError(Exception):
+    """A node does not fit its schema: a mistake in the symbolic function."""
+
+
+class TypeNotSupported(Exception):  # noqa: N818 - not an error of the program: the next provider may do better
+    """The operator does not take an input's element type at the target opset."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Origin:
+    """What a node came from. Added in 0.1.
+
+    Attributes:
+        plugin: Entry-point name of the plugin.
+        function: The symbolic function, ``module.name``.
+        line: ``file:line`` in it.
+        module: Path of the module in the user's model.
+        source: ``file:line`` in the user's model.
+        op: The torch operator.
+    """
+
+    plugin: str = ""
+    function: str = ""
+    line: str = ""
+    module: str = ""
+    source: str = ""
+    op: str = ""
+
+    def metadata(self) -> dict[str, str]:
+        """The non-empty facts, as the file's ``metadata_props`` carry them."""
+        return {f"onnx_exporter.{key}": value for key, value in dataclasses.asdict(self).items() if value}
+
+
+@functools.cache
+def schema_of(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema | None:
+    """The schema of an operator at an opset, or None if it has none there."""
+    try:
+        return onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+@functools.cache
+def first_opset(op_type: str) -> int | None:
+    """The opset in which ai.onnx got an operator, or None if it never did."""
+    versions = [schema.since_version for schema in onnx.defs.get_all_schemas_with_history() if schema.name == op_type and not schema.domain]
+    return min(versions, default=None)
+
+
+class Builder:
+    """The ONNX graph that is being built.
+
+    Args:
+        opset: Target version of ai.onnx.
+    """
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+        self.domains: dict[str, int] = {"": opset}
+        self.initializers: dict[str, Value] = {}
+        self.symbols = _dims.Symbols()
+        self.symbol_names: dict[str, str] = {}
+        self.nodes: list[ir.Node] = []
+        self._names: set[str] = set()
+        self._counters: dict[str, int] = defaultdict(int)
+        self._constants: dict[tuple[Any, ...], Value] = {}
+        self._weights: dict[tuple[Any, ...], Value] = {}
+        self._made: list[dict[tuple[Any, ...], Value]] = [{}]
+
+    # Names
+
+    def reserve(self, name: str) -> None:
+        """Keeps a name for an input, an output or a weight."""
+        self._names.add(name)
+
+    def unique(self, name: str) -> str:
+        """Returns `name`, with a number where it is taken already, and takes it."""
+        candidate = name
+        while candidate in self._names:
+            self._counters[name] += 1
+            candidate = f"{name}_{self._counters[name]}"
+        self._names.add(candidate)
+        return candidate
+
+    def symbol(self, name: str) -> ir.SymbolicDim:
+        """Returns the symbol of an axis that the user named, usable in expressions whatever the name is."""
+        safe = name if name.isidentifier() else "dim_" + "".join(c if c.isalnum() else "_" for c in name)
+        while self.symbol_names.setdefault(safe, name) != name:
+            safe += "_"
+        return ir.SymbolicDim(safe)
+
+    # Values
+
+    def input(self, name: str, dtype: ir.DataType, shape: Sequence[Dim] | None) -> Value:
+        """Adds a graph input."""
+        self.reserve(name)
+        return Value(ir.Value(name=name, type=ir.TensorType(dtype), shape=None if shape is None else ir.Shape(shape)))
+
+    def constant(self, array: np.ndarray[Any, Any], *, is_number: bool = False) -> Value:
+        """Returns a small constant; equal ones are stored once."""
+        key = (array.dtype.str, array.dtype.name, array.shape, array.tobytes(), is_number)
+        value = self._constants.get(key)
+        if value is None:
+            value = self.weight(self.unique(f"constant_{len(self._constants)}"), ir.tensor(array), key, is_number=is_number)
+            self._constants[key] = value
+        return value
+
+    def weight(self, name: str, tensor: ir.TensorProtocol, key: tuple[Any, ...], *, is_number: bool = False) -> Value:
+        """Returns an initializer; the same `key` (tied weights) is stored once."""
+        value = self._weights.get(key)
+        if value is None:
+            inner = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tuple(tensor.shape)), const_value=tensor)
+            value = self._weights[key] = self.initializers[name] = Value(inner, is_number=is_number)
+            self.reserve(name)
+        return value
+
+    # Nodes
+
+    def add(
+        self,
+        op_type: str,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, Any],
+        *,
+        outputs: int = 1,
+        domain: str = "",
+        origin: Origin = Origin(),  # noqa: B008 - immutable
+    ) -> tuple[Value, ...]:
+        """Appends a node, or returns what is known without one.
+
+        Raises:
+            NodeError: If the node does not fit its schema.
+            TypeNotSupported: If the operator does not take an input's type at the target opset.
+        """
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
+        schema = self._schema(op_type, domain)
+        try:
+            attrs = make_attributes(schema, attributes)
+        except ValueError as error:
+            raise NodeError(f"{op_type}: {error}") from None
+        if schema is not None:
+            _check(schema, inputs, outputs)
+        elements = key = None
+        if outputs == 1 and not domain and op_type in _elements.RULES:
+            elements = _elements.output_elements(op_type, inputs, {name: attr.value for name, attr in attrs.items()})
+            if elements is not None:
+                key = (op_type, tuple(None if value is None else id(value.ir) for value in inputs), repr(sorted((k, v.value) for k, v in attrs.items())))
+                for made in self._made:
+                    if key in made:
+                        return (made[key],)
+        scope = f"{origin.module}/" if origin.module else ""
+        name = self.unique(scope + op_type)
+        results = [ir.Value(name=name if outputs == 1 else self.unique(f"{name}.{index}")) for index in range(outputs)]
+        node = ir.Node(
+            domain,
+            op_type,
+            [None if value is None else value.ir for value in inputs],
+            list(attrs.values()),
+            outputs=results,
+            name=name,
+            metadata_props=origin.metadata(),
+        )
+        values = tuple(Value(result) for result in results)
+        if schema is not None:
+            try:
+                _inference.infer(schema, node, inputs, values, self)
+            except onnx.shape_inference.InferenceError as error:
+                raise NodeError(f"{op_type}: {error}") from None
+        if elements is not None and (values[0].rank or 0) <= 1 and values[0].rank is not None:
+            if all(isinstance(item, int) for item in elements):
+                self._names.discard(name)
+                return (self.constant(_as_array(elements, values[0])),)
+            values[0]._elements = elements
+            assert key is not None
+            self._made[-1][key] = values[0]
+        self.nodes.append(node)
+        return values
+
+    def _schema(self, op_type: str, domain: str) -> onnx.defs.OpSchema | None:
+        if domain:
+            version = self.domains.setdefault(domain, 1)
+            return schema_of(op_type, domain, version)
+        schema = schema_of(op_type, "", self.opset)
+        if schema is None or schema.deprecated:
+            since = first_opset(op_type)
+            if since is None:
+                raise NodeError(f"ONNX has no operator {op_type!r}")
+            raise NodeError(f"{op_type} is not in opset {self.opset} (it came in {since}); the table's opset is too low, or use g.opset")
+        return schema
+
+    @contextmanager
+    def block(self) -> Iterator[list[ir.Node]]:
+        """While active, nodes go into a sub-graph; yields the list that they go into."""
+        outer, self.nodes = self.nodes, []
+        self._made.append({})
+        try:
+            yield self.nodes
+        finally:
+            self._made.pop()
+            self.nodes = outer
+
+
+def _as_array(elements: Sequence[Any], like: Value) -> np.ndarray[Any, Any]:
+    dtype = np.int32 if like.ir.dtype == ir.DataType.INT32 else np.int64
+    array = np.asarray(elements, dtype)
+    return array.reshape(()) if like.rank == 0 else array
+
+
+@functools.cache
+def _allowed_types(schema: onnx.defs.OpSchema) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Each formal input's type variable and the types it may have."""
+    return tuple((item.type_str, frozenset(item.types)) for item in schema.inputs)
+
+
+def _check(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outputs: int) -> None:
+    """Checks counts and element types against the schema."""
+    if not schema.min_input <= len(inputs) <= schema.max_input:
+        raise NodeError(f"{schema.name} takes {schema.min_input} to {schema.max_input} inputs, got {len(inputs)}")
+    if not schema.min_output <= outputs <= schema.max_output:
+        raise NodeError(f"{schema.name} has {schema.min_output} to {schema.max_output} outputs, asked for {outputs}")
+    formal = _allowed_types(schema)
+    bound: dict[str, str] = {}
+    last = len(formal) - 1
+    heterogeneous = last >= 0 and not schema.inputs[last].is_homogeneous
+    for index, value in enumerate(inputs):
+        if value is None or value.ir.dtype is None or not isinstance(value.ir.type, ir.TensorType):
+            continue
+        variable, allowed = formal[min(index, last)]
+        kind = f"tensor({_TYPE_NAMES[value.ir.dtype]})"
+        if kind not in allowed:
+            raise TypeNotSupported(f"{schema.name} (ai.onnx {schema.since_version}) takes no {kind[7:-1]} as input {index}")
+        if index >= last and heterogeneous:
+            continue
+        if bound.setdefault(variable, kind) != kind:
+            raise NodeError(f"{schema.name}: input {index} is {kind[7:-1]}, but must be {bound[variable][7:-1]} like the one before")
+
+
+_TYPE_NAMES = {dtype: dtype.name.lower() for dtype in ir.DataType}

@@ -1,0 +1,44 @@
+"""The ONNX checker, run on the model without its weights, so that it costs no copy of them."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from onnx_exporter._protobuf import lay_out
+from onnx_exporter.errors import CheckerError
+
+_SMALL = 1024
+
+
+def check_model(model: ir.Model) -> None:
+    """Checks a model, shape inference included.
+
+    Raises:
+        CheckerError: If the checker refuses it.
+    """
+    try:
+        onnx.checker.check_model(_without_weights(model), full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise CheckerError(f"the ONNX checker refuses the model: {error}") from error
+
+
+def _without_weights(model: ir.Model) -> onnx.ModelProto:
+    """The model as protobuf with an input, which has a type and no data, in place of each large weight."""
+    layout = lay_out(model)
+    proto = onnx.ModelProto.FromString(layout.model)
+    proto.graph.ParseFromString(layout.graph)
+    inputs = {value.name for value in proto.graph.input}
+    for item in layout.initializers:
+        if item.data_size <= _SMALL:
+            tensor = proto.graph.initializer.add()
+            tensor.ParseFromString(item.head)
+            if item.tensor is not None:
+                tensor.raw_data = bytes(item.data())
+        elif item.name not in inputs:
+            value = proto.graph.input.add()
+            value.name = item.name
+            tensor = onnx.TensorProto.FromString(item.head)
+            value.type.tensor_type.elem_type = tensor.data_type
+            value.type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=dim) for dim in tensor.dims)
+    return proto

@@ -1,0 +1,226 @@
+"""`GraphContext`: the `g` that symbolic functions get."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from onnx_exporter._builder import Builder, NodeError, Origin, schema_of
+from onnx_exporter._registry import Candidate
+from onnx_exporter._source.graph import SourceNode
+from onnx_exporter._values import Value
+from onnx_exporter.helpers import dtypes
+
+if TYPE_CHECKING:
+    from onnx_exporter._engine import Engine
+
+
+class Unsupported(Exception):  # noqa: N818 - it passes the operator on to the next provider; it is no error yet
+    """A symbolic function cannot be right with the arguments that it was given."""
+
+
+class GraphContext:
+    """Where a symbolic function writes, and what it may ask. Added in 0.1.
+
+    Attributes:
+        node: The captured call that is being converted.
+        arguments: Its arguments by schema name, values already converted.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        builder: Builder,
+        node: SourceNode,
+        arguments: Mapping[str, Any],
+        candidates: Sequence[Candidate],
+        *,
+        delegated: bool = False,
+    ) -> None:
+        self._engine = engine
+        self._builder = builder
+        self._candidates = candidates
+        self._position = 0
+        self._delegated = delegated
+        self.node = node
+        self.arguments = arguments
+
+    @property
+    def opset(self) -> int:
+        """Target version of ai.onnx."""
+        return self._builder.opset
+
+    @property
+    def result_dtype(self) -> torch.dtype | None:
+        """Element type that PyTorch gave the (first) result, or None if this is a delegated call."""
+        if self._delegated or not self.node.outputs:
+            return None
+        return self.node.outputs[0].type.dtype
+
+    @property
+    def result_rank(self) -> int | None:
+        """Rank that PyTorch gave the (first) result, or None if this is a delegated call."""
+        if self._delegated or not self.node.outputs:
+            return None
+        return self.node.outputs[0].type.rank
+
+    @property
+    def result_count(self) -> int | None:
+        """Number of results that are expected (of an operator that returns a list: its length), None if delegated."""
+        return None if self._delegated else len(self.node.outputs)
+
+    def op(self, op_type: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
+        """Appends an ONNX node and returns its output, or a tuple of them where `outputs` is more than 1.
+
+        Type and shape of the outputs are inferred at once. Operators on small integer tensors whose
+        result is proven become constants.
+
+        Args:
+            op_type: ``"Relu"``, or ``"com.vendor::Frob"`` for a domain of its own.
+            inputs: `Value`, None for one left out, or a constant: a list of ints becomes an int64 vector, an
+                array or torch tensor a constant, a number a constant of the first value's type.
+            outputs: Number of outputs.
+            attributes: By their ONNX names; None drops one. The ``alpha_f=`` style of torch.onnx works too.
+
+        Raises:
+            SymbolicError: If the node does not fit the ONNX schema at the target opset.
+        """
+        domain, _, name = op_type.rpartition("::")
+        if domain == "ai.onnx":
+            domain = ""
+        like = next((item for item in inputs if isinstance(item, Value)), None)
+        values = [self._input(item, like) for item in inputs]
+        made = self._builder.add(name, values, attributes, outputs=outputs, domain=domain, origin=self._origin())
+        return made[0] if outputs == 1 else made
+
+    def _input(self, item: Any, like: Value | None) -> Value | None:
+        if item is None or isinstance(item, Value):
+            return item
+        if isinstance(item, bool | int | float | complex):
+            return self.constant(item, like=like)
+        if isinstance(item, list | tuple) and not item:
+            return self.constant(item, dtype=torch.int64)
+        return self.constant(item)
+
+    def constant(self, value: Any, *, dtype: torch.dtype | None = None, like: Value | None = None) -> Value:
+        """Returns a constant: a number (rank 0), a list of numbers, an array or a torch tensor.
+
+        Args:
+            value: The contents.
+            dtype: Element type; else that of `like`, else the contents' own (Python ints are int64, floats float32).
+            like: A value whose element type is taken.
+        """
+        target = dtype or (like.dtype if like is not None else None)
+        if isinstance(value, torch.Tensor):
+            return self._engine.tensor(value.detach().to(target) if target is not None else value.detach())
+        if isinstance(value, np.ndarray) and target is None:
+            return self._builder.constant(value)
+        if target is None and not isinstance(value, np.ndarray):
+            target = torch.as_tensor(value).dtype
+            target = torch.float32 if target is torch.float64 else target
+        assert target is not None
+        array = np.asarray(value)
+        return self._builder.constant(array.astype(dtypes.to_onnx(target).numpy()))
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Converts another operator by name, so that overrides and newer forms of it are honoured.
+
+        Args:
+            name: ``"aten::mul"`` or, with overload, ``"aten::max.dim"``.
+            args: Its arguments in the order of the symbolic function's parameters.
+            kwargs: Its arguments by name.
+
+        Raises:
+            SymbolicError: If nobody converts it.
+        """
+        return self._engine.call(self, name, args, kwargs)
+
+    def previous(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the version of this operator that the running function refines (an older opset's, or the built-in)."""
+        return self._engine.previous(self, args, kwargs)
+
+    def unsupported(self, reason: str) -> Exception:
+        """Returns the exception to raise where the operator cannot be right with its arguments.
+
+        The next provider is asked; if there is none, the reason stands in the error that the user sees.
+        """
+        return Unsupported(reason)
+
+    def has_op(self, op_type: str) -> bool:
+        """Whether ai.onnx has an operator at the target opset."""
+        schema = schema_of(op_type, "", self.opset)
+        return schema is not None and not schema.deprecated
+
+    def domain_version(self, domain: str, version: int) -> None:
+        """Declares the version of a custom domain in the file (1 unless declared)."""
+        self._builder.domains[domain] = version
+
+    @contextmanager
+    def subgraph(self, *inputs: tuple[str, torch.dtype, Sequence[Any] | None]) -> Iterator[Subgraph]:
+        """While active, nodes go into a sub-graph (a branch of If, the body of Loop or Scan).
+
+        Args:
+            inputs: Name, dtype and shape (or None) of each input of the sub-graph.
+        """
+        sub = Subgraph(self._builder, inputs)
+        with self._builder.block() as nodes:
+            yield sub
+            sub.finish(nodes)
+
+    def _origin(self) -> Origin:
+        entry = self._candidates[self._position].entry if self._candidates else None
+        provider = self._candidates[self._position].provider.name if self._candidates else ""
+        location = self.node.location
+        source = f"{location.file}:{location.line}" if location.file else ""
+        if entry is None:
+            return Origin(provider, "", "", location.module, source, self.node.qualified_name)
+        function = entry.function
+        code = getattr(function, "__code__", None)
+        line = f"{code.co_filename}:{self._line_in(code)}" if code else ""
+        return Origin(provider, f"{function.__module__}.{function.__name__}", line, location.module, source, self.node.qualified_name)
+
+    @staticmethod
+    def _line_in(code: Any) -> int:
+        frame = sys._getframe(2)
+        for _ in range(12):
+            if frame.f_code is code:
+                return frame.f_lineno
+            if frame.f_back is None:
+                break
+            frame = frame.f_back
+        return int(code.co_firstlineno)
+
+
+class Subgraph:
+    """A sub-graph that is being built; set `outputs` before leaving. Added in 0.1.
+
+    Attributes:
+        inputs: Its inputs.
+        outputs: Its results, to be set.
+        graph: The finished graph, an attribute of the node that runs it.
+    """
+
+    def __init__(self, builder: Builder, inputs: Sequence[tuple[str, torch.dtype, Sequence[Any] | None]]) -> None:
+        self._builder = builder
+        self.inputs = tuple(builder.input(builder.unique(name), dtypes.to_onnx(dtype), shape) for name, dtype, shape in inputs)
+        self.outputs: Sequence[Value] = ()
+        self.graph: ir.Graph | None = None
+
+    def finish(self, nodes: list[ir.Node]) -> None:
+        """Makes the graph of the nodes; an output from outside gets an Identity."""
+        if not self.outputs:
+            raise NodeError("a sub-graph needs outputs; set them before the end of the with block")
+        made = {id(output) for node in nodes for output in node.outputs}
+        finals = []
+        for value in self.outputs:
+            if id(value.ir) not in made:
+                (value,) = self._builder.add("Identity", [value], {})
+            made.discard(id(value.ir))
+            finals.append(value.ir)
+        self.graph = ir.Graph([value.ir for value in self.inputs], finals, nodes=list(nodes), name=self._builder.unique("body"))

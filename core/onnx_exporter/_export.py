@@ -1,0 +1,323 @@
+"""`export`: capture, convert, write, verify."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+import onnx
+import onnx_ir as ir
+import torch
+
+from onnx_exporter._builder import Builder, Origin
+from onnx_exporter._check import check_model
+from onnx_exporter._engine import Engine
+from onnx_exporter._finish import finish
+from onnx_exporter._frontends._inputs import DynamicAxes, ModelInputs, check_dynamic_names, model_inputs, normalise_axes, split_args
+from onnx_exporter._frontends.captured import Captured
+from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
+from onnx_exporter._plugins import PluginSet, core_version, load_plugins
+from onnx_exporter._source.cleanup import cleanup
+from onnx_exporter._source.fold import fold_constants
+from onnx_exporter._source.functionalize import functionalize
+from onnx_exporter._source.graph import SourceGraph
+from onnx_exporter._verify import Comparison, verify_file
+from onnx_exporter._write import WrittenFile, write_model, write_model_to_stream
+from onnx_exporter.compat import exporting
+from onnx_exporter.errors import ArgumentError, VerificationError
+from onnx_exporter.helpers import dtypes
+
+DEFAULT_OPSET = 18
+"""The opset that is written unless another is asked for."""
+
+Target = str | os.PathLike[str] | IO[bytes] | None
+Progress = Callable[[str], None]
+
+
+class ExportWarning(UserWarning):
+    """Something in the export that the user should look at. Added in 0.1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportResult:
+    """An exported model. Added in 0.1.
+
+    Attributes:
+        model: The model as `onnx_ir` holds it; its weights are the torch tensors themselves.
+        file: Where it was written, or None.
+        origins: For each node of the graph, by name, what it came from.
+        plugins: Names and versions of the plugins that took part.
+        baked: Values of the example that capture had to fix, each ``"file:line: what"``.
+        comparison: What verification found, or None if it was not asked for.
+    """
+
+    model: ir.Model
+    file: WrittenFile | None
+    origins: Mapping[str, Origin]
+    plugins: Mapping[str, str]
+    baked: Sequence[str] = ()
+    comparison: Comparison | None = None
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        """The model as protobuf; makes a copy of the weights."""
+        return ir.serde.serialize_model(self.model)
+
+
+def export(
+    model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
+    args: Any = (),
+    f: Target = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    dynamic_axes: DynamicAxes | None = None,
+    capture: str = "trace",
+    plugins: Sequence[Any] = (),
+    prefer: Sequence[str] = (),
+    external_data: bool | None = None,
+    verify: bool = False,
+    verify_args: Sequence[Any] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    progress: Progress | None = None,
+) -> ExportResult:
+    """Exports a PyTorch model to ONNX. Added in 0.1.
+
+    Args:
+        model: The module (exported in eval mode; its mode is restored), or an ``ExportedProgram``.
+        args: Example arguments: a tensor, or a tuple that may end in a dict of keyword arguments.
+        f: Where to write: a path, a binary file, or None to only return the result.
+        kwargs: Example keyword arguments.
+        input_names: Names of the inputs, in order; those left out get the names of forward's parameters.
+        output_names: Names of the outputs, in order; those left out are ``output_0``, ``output_1``, ...
+        opset_version: Version of ai.onnx, 7 to 28; 18 unless given.
+        dynamic_axes: For an input's or output's name, its dynamic axes: ``{"x": {0: "batch"}}``, or ``{"x": [0]}``.
+            Axes with one name have one size.
+        capture: ``"trace"`` runs the model once and records it; ``"export"`` uses ``torch.export``.
+        plugins: ``"no:NAME"`` leaves a plugin out, ``"NAME"`` insists on it; an `OpTable` or an object with hooks
+            takes part in this export only.
+        prefer: Plugins that go first and may replace built-in operators.
+        external_data: Whether weights go to a file of their own (``<f>.data``); by itself only past 2 GB.
+        verify: Whether to run the file under ONNX Runtime and compare with PyTorch, also at other sizes.
+        verify_args: Further arguments (each like `args`) to verify with, in place of sizes made up.
+        rtol: Relative tolerance of the comparison; by element type unless given.
+        atol: Absolute tolerance of the comparison; by element type unless given.
+        progress: Called with the name of each stage as it starts.
+
+    Returns:
+        The model, what each node came from, and the comparison.
+
+    Raises:
+        ArgumentError: If an argument is wrong.
+        CaptureError: If PyTorch cannot capture the model.
+        UnsupportedOpError: If operators cannot be converted; it lists all of them.
+        SymbolicError: If a symbolic function fails.
+        PluginError: If a plugin asked for by name is missing or broken.
+        CheckerError: If the ONNX checker refuses the model.
+        WriteError: If the file cannot be written; what was there stays.
+        VerificationError: If the file does not compute what PyTorch computes (it is written all the same).
+    """
+    opset = _checked_opset(opset_version)
+    if capture not in ("trace", "export"):
+        raise ArgumentError(f"capture is {capture!r}; it must be 'trace' or 'export'")
+    report = progress or (lambda stage: None)
+    plugin_set = load_plugins(plugins, prefer)
+    for failure in plugin_set.failures:
+        warnings.warn(
+            f"plugin {failure.info.name!r} ({failure.info.distribution} {failure.info.version}) failed to load and is left out: {failure.error}",
+            ExportWarning,
+            stacklevel=2,
+        )
+    if isinstance(model, torch.export.ExportedProgram):
+        module: Any = model
+    elif isinstance(model, torch.nn.Module):
+        module = model
+    elif callable(model):
+        module = _FunctionModule(model)
+    else:
+        raise ArgumentError(f"model is {type(model).__name__}; give a torch.nn.Module, a function or an ExportedProgram")
+    with _eval_mode(module), exporting(opset):
+        report("capturing")
+        inputs = _inputs_of(module, args, kwargs, input_names, dynamic_axes)
+        captured = _capture(module, inputs, capture)
+        report("converting")
+        converted = _convert(captured.graph, inputs, plugin_set, opset, output_names, dynamic_axes)
+        _warn_baked(captured, inputs)
+        report("checking")
+        check_model(converted)
+        origins = _origins(converted)
+        result = ExportResult(converted, None, origins, _plugin_versions(plugin_set, origins), tuple(captured.baked))
+        if f is not None:
+            report("writing")
+            result = dataclasses.replace(result, file=_write(converted, f, external_data))
+        if verify:
+            report("verifying")
+            result = _verify(result, module, inputs, f, verify_args, rtol, atol)
+    return result
+
+
+def _checked_opset(opset: int | None) -> int:
+    if opset is None:
+        return DEFAULT_OPSET
+    if not isinstance(opset, int) or isinstance(opset, bool) or not OLDEST_OPSET <= opset <= NEWEST_OPSET:
+        raise ArgumentError(f"opset_version is {opset!r}; it must be a number from {OLDEST_OPSET} to {NEWEST_OPSET}")
+    return opset
+
+
+class _FunctionModule(torch.nn.Module):
+    """A plain function in the form of a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function
+
+
+@contextmanager
+def _eval_mode(module: Any) -> Iterator[None]:
+    """Puts a module in eval mode and restores the mode of each submodule, also after a failure."""
+    if not isinstance(module, torch.nn.Module):
+        yield
+        return
+    modes = [(submodule, submodule.training) for submodule in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for submodule, training in modes:
+            submodule.training = training
+
+
+def _inputs_of(
+    module: Any, args: Any, kwargs: Mapping[str, Any] | None, input_names: Sequence[str] | None, dynamic_axes: DynamicAxes | None
+) -> ModelInputs:
+    if dynamic_axes is not None and not isinstance(dynamic_axes, Mapping):
+        raise ArgumentError(f"dynamic_axes must be a dict from input or output names to axes, got {type(dynamic_axes).__name__}")
+    positional, named = split_args(args, kwargs)
+    if isinstance(module, torch.export.ExportedProgram):
+        from onnx_exporter._frontends.exported_program import inputs_of_program
+
+        return inputs_of_program(module, positional, named, input_names, dynamic_axes)
+    return model_inputs(module.forward, positional, named, input_names, dynamic_axes)
+
+
+def _capture(module: Any, inputs: ModelInputs, capture: str) -> Captured:
+    if capture == "export" or isinstance(module, torch.export.ExportedProgram):
+        from onnx_exporter._frontends.exported_program import capture_export
+
+        return capture_export(module, inputs)
+    from onnx_exporter._frontends.trace import capture_trace
+
+    return capture_trace(module, inputs)
+
+
+def _convert(
+    graph: SourceGraph,
+    inputs: ModelInputs,
+    plugin_set: PluginSet,
+    opset: int,
+    output_names: Sequence[str] | None,
+    dynamic_axes: DynamicAxes | None,
+) -> ir.Model:
+    graph = functionalize(graph)
+    graph = cleanup(graph)
+    graph = fold_constants(graph)
+    for source_pass in plugin_set.passes("source"):
+        graph = source_pass(graph)
+    graph = cleanup(graph)
+    names = _output_names(output_names, [value.name for value in graph.inputs], len(graph.outputs))
+    check_dynamic_names(dynamic_axes, [value.name for value in graph.inputs], names)
+    builder = Builder(opset)
+    for name in names:
+        builder.reserve(name)
+    engine = Engine(plugin_set.registry, builder)
+    graph_inputs = []
+    for source in graph.inputs:
+        assert source.type.dtype is not None and source.type.shape is not None
+        dims = [dim if isinstance(dim, int) else builder.symbol(dim or "") for dim in source.type.shape]
+        try:
+            dtype = dtypes.to_onnx(source.type.dtype)
+        except ValueError as error:
+            raise ArgumentError(f"input {source.name!r}: {error}") from None
+        value = engine.env[source] = builder.input(source.name, dtype, dims)
+        graph_inputs.append(value)
+    outputs = engine.run(graph)
+    axes = {
+        name: normalise_axes(name, value.rank or 0, (dynamic_axes or {}).get(name, ()))
+        for name, value in zip(names, outputs, strict=True)
+        if name in (dynamic_axes or {})
+    }
+    model = finish(builder, graph_inputs, outputs, names, axes, _metadata(plugin_set, opset), core_version())
+    for onnx_pass in plugin_set.passes("onnx"):
+        onnx_pass(model)
+    return model
+
+
+def _output_names(given: Sequence[str] | None, input_names: Sequence[str], count: int) -> list[str]:
+    given = list(given or ())
+    if any(not isinstance(name, str) or not name for name in given):
+        raise ArgumentError(f"output_names must be a list of non-empty strings, got {given!r}")
+    if len(given) > count:
+        raise ArgumentError(f"output_names has {len(given)} names, but the model returns {count} tensors")
+    names = given + [f"output_{index}" for index in range(len(given), count)]
+    for name in names:
+        if names.count(name) > 1 or name in input_names:
+            raise ArgumentError(f"output name {name!r} is given twice, or is an input's; give each output its own in output_names")
+    return names
+
+
+def _metadata(plugin_set: PluginSet, opset: int) -> dict[str, str]:
+    """What is needed to make the same file again."""
+    versions = {
+        f"onnx_exporter.plugin.{plugin.info.name}": f"{plugin.info.distribution} {plugin.info.version}"
+        for plugin in plugin_set.plugins
+        if plugin.provider and not plugin.info.is_builtin and plugin.info.distribution
+    }
+    return {"onnx_exporter.version": core_version(), "onnx_exporter.torch": torch.__version__, "onnx_exporter.opset": str(opset), **versions}
+
+
+def _origins(model: ir.Model) -> dict[str, Origin]:
+    fields = [field.name for field in dataclasses.fields(Origin)]
+    return {
+        node.name or "": Origin(**{field: node.metadata_props.get(f"onnx_exporter.{field}", "") for field in fields})
+        for node in model.graph.all_nodes()
+    }
+
+
+def _plugin_versions(plugin_set: PluginSet, origins: Mapping[str, Origin]) -> dict[str, str]:
+    used = {origin.plugin for origin in origins.values()}
+    return {plugin.info.name: plugin.info.version for plugin in plugin_set.plugins if plugin.info.name in used}
+
+
+def _warn_baked(captured: Captured, inputs: ModelInputs) -> None:
+    """With dynamic axes, a value of the example that was fixed may make the file wrong at other sizes."""
+    if captured.baked and inputs.is_dynamic:
+        lines = "\n  ".join(captured.baked[:20])
+        more = f"\n  and {len(captured.baked) - 20} more" if len(captured.baked) > 20 else ""
+        warnings.warn(
+            f"tracing fixed values of the example; where they depend on a dynamic axis the file is wrong at other sizes "
+            f"(verify=True tells; capture='export' may keep them):\n  {lines}{more}",
+            ExportWarning,
+            stacklevel=3,
+        )
+
+
+def _write(model: ir.Model, target: Any, external_data: bool | None) -> WrittenFile | None:
+    if isinstance(target, str | os.PathLike):
+        return write_model(model, target, external_data=external_data)
+    if not hasattr(target, "write"):
+        raise ArgumentError(f"f is {type(target).__name__}; give a path, a binary file or None")
+    write_model_to_stream(model, target)
+    return None
+
+
+def _verify(
+    result: ExportResult, module: Any, inputs: ModelInputs, target: Any, verify_args: Sequence[Any] | None, rtol: float | None, atol: float | None
+) -> ExportResult:
+    raise NotImplementedError

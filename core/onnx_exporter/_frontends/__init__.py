@@ -1,0 +1,1 @@
+"""Front ends: each captures a PyTorch model into a `SourceGraph`. They know nothing of ONNX."""

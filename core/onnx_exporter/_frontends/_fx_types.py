@@ -1,0 +1,96 @@
+"""Types and places of FX nodes, read from the metadata that ``torch.export`` leaves on them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+
+from onnx_exporter._frontends.captured import is_library_file
+from onnx_exporter._source.graph import UNKNOWN, Dim, Location, SourceType
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_NUMBER_DTYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
+
+
+class Symbols:
+    """Names of the symbolic sizes of a program.
+
+    PyTorch calls them ``s77`` or ``u0``; a symbol that is an axis of an input has the name that the
+    user gave to the axis, in expressions too.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[Any, Any] = {}
+
+    def give(self, size: Any, name: str) -> None:
+        """Names the symbol that `size` is; the first name stays. An expression is not a symbol and has no name."""
+        expression = _expression(size)
+        if expression is not None and expression.is_Symbol and expression not in self._names:
+            self._names[expression] = type(expression)(name, **expression.assumptions0)
+
+    def dim(self, size: Any) -> Dim:
+        """Returns a size as a dimension: an int, or the text of the symbolic expression."""
+        expression = _expression(size)
+        if expression is None:
+            return int(size)
+        if expression.is_number:
+            return int(expression)
+        return str(expression.xreplace(self._names))
+
+
+def type_of(value: Any, symbols: Symbols) -> SourceType:
+    """Returns the type of what an FX node holds (its ``meta['val']``)."""
+    if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided:
+            return SourceType(value.dtype, tuple(symbols.dim(size) for size in value.shape))
+        shape = tuple(symbols.dim(size) for size in value.shape)
+        return SourceType(value.dtype, shape, False, _example(value.stride()), _example(value.shape))
+    kind = number_kind(value)
+    return UNKNOWN if kind is None else SourceType(_NUMBER_DTYPES[kind], (), is_number=True)
+
+
+def number_kind(value: Any) -> type | None:
+    """Returns ``bool``, ``int`` or ``float`` for a Python or symbolic number, None for anything else."""
+    for kind, symbolic in ((bool, torch.SymBool), (int, torch.SymInt), (float, torch.SymFloat)):
+        if isinstance(value, kind | symbolic):
+            return kind
+    return None
+
+
+def _expression(size: Any) -> Any:
+    """The sympy expression of a symbolic number, None for a Python number."""
+    return size.node.expr if isinstance(size, torch.SymInt) else None
+
+
+def _example(sizes: Any) -> tuple[int, ...] | None:
+    """The sizes or strides that the example had, None if one depends on data."""
+    result = []
+    for size in sizes:
+        if isinstance(size, torch.SymInt):
+            if not size.node.has_hint():
+                return None
+            size = size.node.hint
+        result.append(int(size))
+    return tuple(result)
+
+
+def location_of(node: torch.fx.Node) -> Location:
+    """Returns where in the user's model an FX node comes from."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    # PyTorch's own synthetic frames have a path relative to its package.
+    users = [frame for frame in frames if not is_library_file(frame[0]) and not frame[0].startswith("torch/")]
+    file, line, function = users[-1] if users else ("", "0", "")
+    return Location(_module_path(node), file, int(line), function)
+
+
+def _module_path(node: torch.fx.Node) -> str:
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    if not stack:
+        return ""
+    path = str(stack[-1][0])
+    if path.startswith("_empty_nn_module_stack"):
+        return ""
+    path = re.sub(r"^L\['self'\]\.?", "", path).lstrip(".")
+    return re.sub(r"@\d+", "", path)  # a module that is called again carries a count

@@ -1,0 +1,296 @@
+"""Capture by ``torch.export``, and of programs that the user exported already."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.fx.experimental._config as shape_config
+import torch.utils._pytree as pytree
+from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, TensorArgument
+
+from onnx_exporter._frontends._fx_graph import Constants, GraphConverter
+from onnx_exporter._frontends._fx_types import Symbols, number_kind, type_of
+from onnx_exporter._frontends._inputs import DynamicAxes, InputTensor, ModelInputs, chosen_names, normalise_axes
+from onnx_exporter._frontends.captured import Captured, is_library_file
+from onnx_exporter._source.graph import Argument, SourceGraph, SourceType, SourceValue, values_in
+from onnx_exporter.errors import ArgumentError, CaptureError
+
+
+def capture_export(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs) -> Captured:
+    """Captures `model` with ``torch.export``; an exported program is taken as it is.
+
+    Raises:
+        ArgumentError: If two axes of one name have different sizes.
+        CaptureError: If the model raises, or an axis that is asked to be dynamic cannot be.
+    """
+    program = model if isinstance(model, ExportedProgram) else _export(model, inputs)
+    return _to_source(program, inputs)
+
+
+def inputs_of_program(
+    program: ExportedProgram,
+    args: tuple[Any, ...] | None,
+    kwargs: Mapping[str, Any] | None,
+    input_names: Sequence[str] | None,
+    dynamic_axes: DynamicAxes | None,
+) -> ModelInputs:
+    """Takes the arguments of an exported program apart.
+
+    Names that are not given are the program's own. An axis is dynamic if it is in the program;
+    `dynamic_axes` only gives it a name.
+
+    Args:
+        program: The exported program.
+        args: Positional arguments, or None for those that it was exported with.
+        kwargs: Keyword arguments; they are taken only with `args`.
+        input_names: Names for the first inputs.
+        dynamic_axes: Names of axes by input.
+
+    Raises:
+        ArgumentError: If the arguments do not fit the program, or an axis named in `dynamic_axes` is fixed in it.
+    """
+    if args is None:
+        if program.example_inputs is None:
+            raise ArgumentError("the exported program holds no example inputs; give args")
+        args, kwargs = program.example_inputs
+    named = dict(kwargs or {})
+    leaves, spec = pytree.tree_flatten((list(args), named))
+    specs = _specs_of_leaves(program, args, named)
+    found = [
+        (item, leaf) for item, leaf in zip(specs, leaves, strict=True) if isinstance(leaf, torch.Tensor)
+    ]
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    names = chosen_names([item.arg.name for item, _ in found], input_names)
+    tensors = []
+    for (item, leaf), name in zip(found, names, strict=True):
+        if not isinstance(item.arg, TensorArgument):
+            raise ArgumentError(f"the exported program has a constant where args have a tensor of shape {list(leaf.shape)}")
+        shape = placeholders[item.arg.name].meta["val"].shape
+        if len(shape) != leaf.dim():
+            raise ArgumentError(f"input {name!r} has {leaf.dim()} dimensions, but the program was exported with {len(shape)}")
+        axes = _axes_of_program(name, shape, (dynamic_axes or {}).get(name, ()))
+        tensors.append(InputTensor(name, leaf, item.arg.name, axes))
+    return ModelInputs(tuple(args), named, tuple(tensors), tuple(leaves), spec)
+
+
+def _axes_of_program(name: str, shape: Sequence[Any], given: Mapping[int, str] | Sequence[int]) -> dict[int, str]:
+    """The dynamic axes of one input: those of the program, with the names given or its own."""
+    sizes = [Symbols().dim(size) for size in shape]
+    own = {axis: size for axis, size in enumerate(sizes) if isinstance(size, str)}
+    chosen = normalise_axes(name, len(shape), given)
+    for axis in chosen:
+        if axis not in own:
+            raise ArgumentError(
+                f"dynamic_axes names axis {axis} of {name!r}, but the program was exported with the fixed size {sizes[axis]} "
+                f"there; give torch.export.export dynamic_shapes for it"
+            )
+    return own | chosen
+
+
+def _specs_of_leaves(program: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[InputSpec]:
+    """The program's own record of each leaf of the arguments, in the order of the caller's keywords."""
+    specs = [item for item in program.graph_signature.input_specs if item.kind is InputKind.USER_INPUT]
+    own_args, own_kwargs = pytree.tree_unflatten(specs, program.call_spec.in_spec)
+    if len(own_args) != len(args) or set(own_kwargs) != set(kwargs):
+        raise ArgumentError(
+            f"the program was exported with {len(own_args)} positional arguments and keywords {sorted(own_kwargs)}, "
+            f"got {len(args)} and {sorted(kwargs)}"
+        )
+    result = pytree.tree_leaves((list(own_args), {name: own_kwargs[name] for name in kwargs}))
+    count = len(pytree.tree_leaves((list(args), kwargs)))
+    if len(result) != count:
+        raise ArgumentError(f"the program was exported with {len(result)} arguments, nested ones counted, got {count}")
+    return result
+
+
+# Capture
+
+
+def _export(model: torch.nn.Module, inputs: ModelInputs) -> ExportedProgram:
+    """Runs ``torch.export`` and explains its failures."""
+    _check_sizes(inputs)
+    # Sizes 0 and 1 are special to PyTorch: it takes them for constants unless told to look away.
+    small = any(item.tensor.shape[axis] < 2 for item in inputs.tensors for axis in item.dynamic)
+    try:
+        return _run_export(model, inputs, "DYNAMIC", oblivious=small)
+    except Exception as error:  # the model is the user's code and may raise anything
+        if not _is_constraint(error):
+            raise CaptureError(_describe_failure(error)) from error
+        failure = error
+    if not small:
+        # A size inside the model, such as sequence - 1, may still be 1 with this example.
+        try:
+            return _run_export(model, inputs, "DYNAMIC", oblivious=True)
+        except Exception as error:
+            if not _is_constraint(error):
+                raise CaptureError(_describe_failure(error)) from error
+    raise CaptureError(_describe_fixed_axes(model, inputs, failure)) from failure
+
+
+def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, oblivious: bool) -> ExportedProgram:
+    shapes = _dynamic_shapes(model, inputs, hint)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(_no_fast_path())
+        if oblivious and hasattr(shape_config, "backed_size_oblivious"):
+            stack.enter_context(shape_config.patch(backed_size_oblivious=True))
+        return torch.export.export(model, inputs.args, inputs.kwargs, dynamic_shapes=shapes, strict=False)
+
+
+@contextlib.contextmanager
+def _no_fast_path() -> Iterator[None]:
+    """Keeps attention modules from their fused kernels, which are for inference in eager mode only."""
+    previous = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(previous)
+
+
+def _dynamic_shapes(model: torch.nn.Module, inputs: ModelInputs, hint: str) -> dict[str, Any] | None:
+    """Returns ``dynamic_shapes``: for each parameter of ``forward``, nested as its argument, the dynamic axes.
+
+    Axes are marked and not tied to each other by a ``Dim``: PyTorch then finds itself which are equal,
+    and accepts that one is an expression of others (total = past + sequence). The names are ours to give.
+    """
+    if not inputs.is_dynamic:
+        return None
+    mark = _marks(inputs, hint)
+    specs = [{axis: mark(name) for axis, name in item.dynamic.items()} or None for item in inputs.tensors]
+    fresh = iter(specs)
+    leaves = [next(fresh) if isinstance(leaf, torch.Tensor) else None for leaf in inputs._leaves]
+    args, kwargs = pytree.tree_unflatten(leaves, inputs._spec)
+    return dict(inspect.signature(model.forward).bind(*args, **kwargs).arguments)
+
+
+def _marks(inputs: ModelInputs, hint: str) -> Callable[[str], Any]:
+    """Returns what marks an axis of a given name as dynamic in this version of PyTorch."""
+    if hasattr(Dim, hint):
+        return lambda name: getattr(Dim, hint)
+    names = {name for item in inputs.tensors for name in item.dynamic.values()}
+    dims = {name: Dim(name if name.isidentifier() else f"axis_{index}") for index, name in enumerate(sorted(names))}
+    return dims.__getitem__
+
+
+def _check_sizes(inputs: ModelInputs) -> None:
+    first: dict[str, tuple[int, str, int]] = {}
+    for item in inputs.tensors:
+        for axis, name in item.dynamic.items():
+            size, other, other_axis = first.setdefault(name, (item.tensor.shape[axis], item.name, axis))
+            if size != item.tensor.shape[axis]:
+                raise ArgumentError(
+                    f"dynamic axis {name!r} has size {size} in axis {other_axis} of {other!r} and size {item.tensor.shape[axis]} "
+                    f"in axis {axis} of {item.name!r}; axes of one name must have one size, give these two names"
+                )
+
+
+def _is_constraint(error: Exception) -> bool:
+    """Whether ``torch.export`` says that an axis cannot be dynamic."""
+    kind = getattr(error, "error_type", None)
+    return getattr(kind, "name", "") == "CONSTRAINT_VIOLATION" or type(error).__name__ == "ConstraintViolationError"
+
+
+def _describe_fixed_axes(model: torch.nn.Module, inputs: ModelInputs, error: Exception) -> str:
+    """Says which axes the model fixes: those that stay constant when PyTorch may choose."""
+    said = str(error).split("\n\n")[0]
+    places: list[str] = []
+    if hasattr(Dim, "AUTO"):
+        # It has just been captured to the end, so it does not fail where axes may be fixed.
+        program = _run_export(model, inputs, "AUTO", oblivious=True)
+        for item, node in _input_nodes(program, inputs):
+            for axis, name in item.dynamic.items():
+                size = Symbols().dim(node.meta["val"].shape[axis])
+                if isinstance(size, int):
+                    places.append(f"axis {axis} ({name!r}) of input {item.name!r} must be {size}")
+    what = "; ".join(places) or "an axis in dynamic_axes must be constant"
+    return (
+        f"torch.export finds that the model works for one size only: {what}.\n"
+        f"Leave it out of dynamic_axes, or change the model where it depends on the size. PyTorch said:\n{said}"
+    )
+
+
+def _describe_failure(error: Exception) -> str:
+    """Says which line of the model raised what."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        filename = traceback.tb_frame.f_code.co_filename
+        if not is_library_file(filename):
+            place = f" at {filename}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return (
+        f"the model raised while torch.export captured it{place}: {type(error).__name__}: {error}\n"
+        f"Check that the model runs with these arguments in eager PyTorch; capture='trace' may capture what torch.export cannot"
+    )
+
+
+# Conversion
+
+
+def _input_nodes(program: ExportedProgram, inputs: ModelInputs) -> list[tuple[InputTensor, torch.fx.Node]]:
+    """Each input tensor with its placeholder."""
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    specs = _specs_of_leaves(program, inputs.args, inputs.kwargs)
+    tensors = [item for item, leaf in zip(specs, inputs._leaves, strict=True) if isinstance(leaf, torch.Tensor)]
+    return [(item, placeholders[spec.arg.name]) for item, spec in zip(inputs.tensors, tensors, strict=True)]
+
+
+def _to_source(program: ExportedProgram, inputs: ModelInputs) -> Captured:
+    """Converts an exported program."""
+    symbols = Symbols()
+    pairs = _input_nodes(program, inputs)
+    for item, node in pairs:
+        for axis, name in item.dynamic.items():
+            symbols.give(node.meta["val"].shape[axis], name)
+    graph = SourceGraph()
+    env: dict[str, Argument] = {}
+    for item, node in pairs:
+        kind = type_of(node.meta["val"], symbols)
+        shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(kind.shape or ()))
+        strides, example = item.tensor.stride(), tuple(item.tensor.shape)
+        env[node.name] = SourceValue(item.name, SourceType(kind.dtype, shape, False, strides, example))
+        graph.inputs.append(env[node.name])
+    constants = Constants()
+    for spec in program.graph_signature.input_specs:
+        if spec.arg.name not in env:
+            env[spec.arg.name] = _bound_value(program, spec, constants)
+    names = [node.name for node in program.graph.nodes if node.op == "placeholder"]
+    results = GraphConverter(graph, symbols, constants).convert(program.graph_module, [env[name] for name in names])
+    captured = Captured(graph)
+    for output, spec in zip(results, program.graph_signature.output_specs, strict=True):
+        # What else a program returns (mutated buffers, tokens) is no output of the model.
+        if spec.kind is OutputKind.USER_OUTPUT:
+            graph.outputs += _output_values(output, captured)
+    return captured
+
+
+def _bound_value(program: ExportedProgram, spec: InputSpec, constants: Constants) -> Argument:
+    """What a placeholder that is no input of the file stands for."""
+    if spec.kind is InputKind.USER_INPUT:
+        if isinstance(spec.arg, ConstantArgument):
+            return spec.arg.value
+        raise CaptureError(
+            f"argument {spec.arg.name!r} of the exported program is a number that may change from call to call; "
+            f"pass it as a tensor, or export the program with it as a constant"
+        )
+    if spec.kind is InputKind.TOKEN or spec.target is None:
+        return None
+    held = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
+    return constants.value(spec.target, held) if isinstance(held, torch.Tensor) else held
+
+
+def _output_values(output: Argument, captured: Captured) -> list[SourceValue]:
+    """The outputs of the file for one output of the program: none for None."""
+    if output is None or isinstance(output, SourceValue | list):
+        return list(values_in(output))
+    if number_kind(output) is not None:
+        tensor = torch.tensor(output)
+        return [SourceValue("", SourceType(tensor.dtype, (), True, (), ()), tensor)]
+    captured.baked.append(f"the model returns {output!r}, which a file cannot hold; it is left out")
+    return []

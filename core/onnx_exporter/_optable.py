@@ -1,0 +1,168 @@
+"""`OpTable`: which symbolic functions a plugin contributes. A plain value; registering has no side effect."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+from onnx_exporter._arguments import Signature, parse_signature
+from onnx_exporter.errors import RegistrationError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+OLDEST_OPSET, NEWEST_OPSET = 7, 28
+"""The ai.onnx opsets that can be targeted."""
+
+_NAME = re.compile(r"[A-Za-z_]\w*::\w+(\.\w+)?")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """One name of one symbolic function.
+
+    Attributes:
+        name: Operator name, perhaps with overload: ``"aten::add"``, ``"aten::add.Tensor"``.
+        function: The symbolic function.
+        signature: How its arguments are converted.
+        opset: First opset in which it is right.
+        promote: Parameters to bring to one dtype before the call.
+        float_result: Integers among those become the default float type.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    signature: Signature
+    opset: int
+    promote: tuple[str, ...] = ()
+    float_result: bool = False
+
+    @property
+    def place(self) -> str:
+        """``file:line`` of the function."""
+        code = getattr(self.function, "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Passthrough:
+    """Operators that go as they are into a domain of their own."""
+
+    pattern: str
+    domain: str
+    version: int
+    rename: Mapping[str, str]
+    opset: int
+
+    def matches(self, name: str) -> bool:
+        return fnmatchcase(name, self.pattern)
+
+
+class OpTable:
+    """Symbolic functions for operators from one ONNX opset on. Added in 0.1.
+
+    Args:
+        opset: The lowest ai.onnx opset that has every ONNX operator the functions emit.
+        replaces: The table takes names that others provide; it acts only when its plugin is preferred
+            (``export(..., prefer=["name"])``).
+    """
+
+    def __init__(self, opset: int = OLDEST_OPSET, *, replaces: bool = False) -> None:
+        if not isinstance(opset, int) or not OLDEST_OPSET <= opset <= NEWEST_OPSET:
+            raise RegistrationError(f"OpTable(opset={opset!r}): the opset must be a number from {OLDEST_OPSET} to {NEWEST_OPSET}")
+        self.opset = opset
+        self.replaces = replaces
+        self._entries: dict[str, Entry] = {}
+        self._python_ops: dict[str, Entry] = {}
+        self._passthroughs: list[Passthrough] = []
+
+    def op(self, *names: str, promote: tuple[str, ...] = (), float_result: bool = False) -> Callable[[Function], Function]:
+        """Registers the decorated symbolic function for the operators `names`. Added in 0.1.
+
+        Args:
+            names: Operators, ``"namespace::name"`` or, for one overload, ``"namespace::name.overload"``.
+            promote: Parameters that PyTorch brings to one dtype first; the function then gets them so.
+            float_result: Integers among the promoted parameters become the default float type.
+
+        Raises:
+            RegistrationError: If a name is malformed or taken, or an annotation is no converter.
+        """
+        return self._decorator(self._entries, names, _NAME, promote, float_result)
+
+    def python_op(self, *names: str) -> Callable[[Function], Function]:
+        """Registers a handler for ``torch.autograd.Function`` classes, by class name or ``module:Class``. Added in 0.1.
+
+        The handler's parameters are named like those of the class's ``forward`` (without ``ctx``). It goes
+        before the class's own ``symbolic``.
+        """
+        return self._decorator(self._python_ops, names, re.compile(r"([\w.]+:)?\w+"), (), False)
+
+    def _decorator(
+        self,
+        entries: dict[str, Entry],
+        names: tuple[str, ...],
+        pattern: re.Pattern[str],
+        promote: tuple[str, ...],
+        float_result: bool,
+    ) -> Callable[[Function], Function]:
+        if not names:
+            raise RegistrationError("give the name of at least one operator")
+        for name in names:
+            if not isinstance(name, str) or not pattern.fullmatch(name):
+                raise RegistrationError(f"{name!r} is not the name of an operator; write it like 'aten::elu' or 'aten::add.Tensor'")
+
+        def register(function: Function) -> Function:
+            signature = parse_signature(function)
+            unknown = [name for name in promote if name not in signature]
+            if unknown:
+                raise RegistrationError(f"promote={promote!r} names {unknown[0]!r}, which is no parameter of {function.__name__}")
+            for name in names:
+                if name in entries:
+                    raise RegistrationError(f"{name!r} is already in this table, at {entries[name].place}")
+                entries[name] = Entry(name, function, signature, self.opset, promote, float_result)
+            return function
+
+        return register
+
+    def passthrough(self, pattern: str, *, domain: str, version: int = 1, rename: Mapping[str, str] | None = None) -> None:
+        """Sends every operator that matches `pattern` unchanged into `domain`. Added in 0.1.
+
+        Tensors become inputs, constants become attributes named by the torch schema.
+
+        Args:
+            pattern: ``"namespace::name"``; ``*`` and ``?`` match as in file names.
+            domain: ONNX domain of the nodes; not ai.onnx.
+            version: Version of the domain that the file declares.
+            rename: ONNX operator type for a torch operator's name, where it differs.
+
+        Raises:
+            RegistrationError: If the pattern has no namespace or the domain is ai.onnx.
+        """
+        if not isinstance(pattern, str) or "::" not in pattern:
+            raise RegistrationError(f"passthrough pattern {pattern!r} needs a namespace, as in 'acme::*'")
+        if domain in ("", "ai.onnx"):
+            raise RegistrationError("passthrough needs a domain of its own; ai.onnx is the standard's")
+        self._passthroughs.append(Passthrough(pattern, domain, version, dict(rename or {}), self.opset))
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        """The functions by operator name."""
+        return dict(self._entries)
+
+    @property
+    def python_ops(self) -> Mapping[str, Entry]:
+        """The handlers by class name."""
+        return dict(self._python_ops)
+
+    @property
+    def passthroughs(self) -> tuple[Passthrough, ...]:
+        """The fall-through patterns, in the order given."""
+        return tuple(self._passthroughs)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def __repr__(self) -> str:
+        return f"OpTable(opset={self.opset}, {len(self._entries)} operators)"

@@ -1,0 +1,1 @@
+"""The source graph and the passes that make it pure."""

@@ -1,0 +1,51 @@
+"""Removes what does not contribute to the outputs: assertions, prints, and nodes that nobody reads."""
+
+from __future__ import annotations
+
+from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue
+
+_NO_EFFECT = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"),
+        *("_functional_assert_scalar", "_make_dep_token", "sym_constrain_range", "sym_constrain_range_for_size"),
+        *("_functional_sym_constrain_range", "_functional_sym_constrain_range_for_size", "_print", "warn"),
+        *("manual_seed", "record_stream", "retain_grad"),
+    )
+) | {"prim::Print", "profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit"}
+"""Operators that check or report and compute nothing: ONNX has no place for them."""
+
+
+def cleanup(graph: SourceGraph) -> SourceGraph:
+    """Drops assertions and dead nodes, in blocks too, and returns the graph. It must not write in place."""
+    _drop_assertions(graph)
+    _drop_dead(graph, set())
+    return graph
+
+
+def _drop_assertions(graph: SourceGraph) -> None:
+    for node in graph.nodes:
+        for block in node.blocks:
+            _drop_assertions(block)
+    # A branch or loop that only asserted is empty now.
+    graph.nodes = [node for node in graph.nodes if node.op not in _NO_EFFECT and not _is_empty(node)]
+
+
+def _is_empty(node: SourceNode) -> bool:
+    return bool(node.blocks) and not node.outputs and not any(block.nodes for block in node.blocks)
+
+
+def _drop_dead(graph: SourceGraph, live: set[SourceValue]) -> None:
+    """Drops the nodes whose results are not in `live`; adds what the others read to `live`."""
+    live.update(graph.outputs)
+    kept = []
+    for node in reversed(graph.nodes):
+        # A node without results is there for an effect that is not known here; the engine reports it.
+        if node.outputs and not any(output in live for output in node.outputs):
+            continue
+        kept.append(node)
+        live.update(node.input_values())
+        for block in node.blocks:
+            _drop_dead(block, live)
+    kept.reverse()
+    graph.nodes = kept

@@ -1,0 +1,160 @@
+"""Constant propagation: what depends on constants only is computed once, by the ATen operator itself."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import torch
+
+from onnx_exporter._source.aliasing import find_operator
+from onnx_exporter._source.graph import Argument, SourceGraph, SourceNode, SourceType, SourceValue, map_values
+from onnx_exporter.errors import ExportError
+
+DEFAULT_LIMIT = 64 * 1024
+"""Bytes that a result may have though its inputs are smaller."""
+
+_UNINITIALISED = frozenset(
+    f"aten::{name}"
+    for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "empty_quantized")
+)
+_DIVISIONS = frozenset({"aten::div", "aten::true_divide", "aten::divide"})
+
+
+def fold_constants(
+    graph: SourceGraph, limit: int = DEFAULT_LIMIT, weights: Container[SourceValue] | None = None
+) -> SourceGraph:
+    """Replaces what depends on constants only by its value, in place, and returns the graph.
+
+    The graph must not write in place. Operators outside ATen are left: their plugins may want to see them.
+
+    Args:
+        graph: The graph.
+        limit: Largest result in bytes that may be larger than its inputs.
+        weights: Constants that stay as they are, with what is computed from them. By default those
+            that have a name, which are the parameters and buffers of the model.
+
+    Raises:
+        ExportError: If an operator fails on the constants.
+    """
+    _Folder(limit, weights).fold(graph)
+    return graph
+
+
+class _Folder:
+    def __init__(self, limit: int, weights: Container[SourceValue] | None) -> None:
+        self._limit = limit
+        self._weights = weights
+
+    def fold(self, graph: SourceGraph) -> None:
+        kept = []
+        for node in graph.nodes:
+            for block in node.blocks:
+                self.fold(block)
+            if not (self._is_constant(node) and self._replace(node)):
+                kept.append(node)
+        graph.nodes = kept
+
+    def _is_constant(self, node: SourceNode) -> bool:
+        """Whether a node depends on constants only and always computes the same."""
+        if any(value.constant is None or self._is_weight(value) for value in node.input_values()):
+            return False
+        if node.schema is None or node.blocks or not node.outputs or not node.op.startswith("aten::"):
+            return False
+        return node.op not in _UNINITIALISED and not node.schema.is_mutable
+
+    def _is_weight(self, value: SourceValue) -> bool:
+        return bool(value.name) if self._weights is None else value in self._weights
+
+    def _replace(self, node: SourceNode) -> bool:
+        """Computes a node and makes its outputs constants; returns False if it should stay."""
+        operator = find_operator(node.op, node.overload)
+        if operator is None or torch.Tag.nondeterministic_seeded in operator.tags:
+            return False
+        allowed = max(self._limit, sum(_bytes(value.constant) for value in node.input_values()))
+        if any(_expected_bytes(output.type) > allowed for output in node.outputs):
+            return False
+        results = _compute(operator, node)
+        if len(results) != len(node.outputs) or not all(_can_be_held(result) for result in results):
+            return False
+        tensors = [_as_tensor(result, output.type) for result, output in zip(results, node.outputs, strict=True)]
+        if any(_bytes(tensor) > allowed for tensor in tensors):
+            return False
+        for output, tensor in zip(node.outputs, tensors, strict=True):
+            shape = tuple(tensor.shape)
+            output.type = SourceType(tensor.dtype, shape, output.type.is_number, tensor.stride(), shape)
+            output.constant = tensor
+            output.name = ""  # only weights, inputs and outputs of the file have a name of their own
+        return True
+
+
+def _bytes(tensor: torch.Tensor | None) -> int:
+    return 0 if tensor is None else tensor.numel() * tensor.element_size()
+
+
+def _expected_bytes(type: SourceType) -> int:
+    """Size of a result as far as it is known before it is computed."""
+    if type.dtype is None or type.example_shape is None:
+        return 0
+    return torch.Size(type.example_shape).numel() * type.dtype.itemsize
+
+
+def _can_be_held(result: Any) -> bool:
+    if isinstance(result, torch.Tensor):
+        return result.layout is torch.strided and not result.is_quantized and not result.is_meta
+    return isinstance(result, bool | int | float)
+
+
+def _compute(operator: torch._ops.OpOverload, node: SourceNode) -> list[Any]:
+    as_double = node.op in _DIVISIONS and node.arguments.get("rounding_mode") is None and node.outputs[0].type.is_number
+
+    def held(value: SourceValue) -> Argument:
+        if not value.type.is_number or value.constant is None:
+            return value.constant
+        number = value.constant.item()
+        # PyTorch divides numbers in its default dtype, Python in double precision.
+        return torch.tensor(float(number), dtype=torch.float64) if as_double else number
+
+    arguments = {name: map_values(argument, held) for name, argument in node.arguments.items()}
+    if node.schema is not None and as_double is False:
+        arguments = _with_tensors(node, arguments)
+    try:
+        with torch.no_grad():
+            result = operator(**arguments)
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
+        raise ExportError(f"{node.qualified_name} ({node.location}) fails on the constants it is given: {error}") from error
+    return list(result) if isinstance(result, list | tuple) else [result]
+
+
+def _with_tensors(node: SourceNode, arguments: dict[str, Argument]) -> dict[str, Argument]:
+    """Wraps numbers inside lists of tensors, and a number that is the only tensor of the call.
+
+    A number in the place of one tensor of several stays a number, so that it is weaker in type promotion.
+    """
+    assert node.schema is not None
+    result = dict(arguments)
+    declared = {argument.name: str(argument.type) for argument in node.schema.arguments}
+    for name, argument in arguments.items():
+        if "Tensor" not in declared[name]:
+            continue
+        if isinstance(argument, list):
+            result[name] = [_wrap(item) for item in argument]
+        elif "self" in (name, next(iter(declared))) and not any(isinstance(item, torch.Tensor) for item in arguments.values()):
+            result[name] = _wrap(argument)
+    return result
+
+
+def _wrap(item: Argument) -> Argument:
+    return item if item is None or isinstance(item, torch.Tensor) else torch.tensor(item, dtype=_dtype_of(item))
+
+
+def _dtype_of(number: object) -> torch.dtype:
+    return torch.bool if isinstance(number, bool) else torch.int64 if isinstance(number, int) else torch.float64
+
+
+def _as_tensor(result: Any, type: SourceType) -> torch.Tensor:
+    if isinstance(result, torch.Tensor):
+        if type.is_number and result.dtype not in (torch.int64, torch.float64, torch.bool):
+            return result.to(_dtype_of(result.item()))
+        return result.detach().contiguous()
+    return torch.tensor(result, dtype=_dtype_of(result))

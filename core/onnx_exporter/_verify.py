@@ -1,0 +1,247 @@
+"""Runs the written file against eager PyTorch, at the traced sizes and at others."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from onnx_exporter import _verify_runtime
+from onnx_exporter._comparison import Comparison, ComparisonRun, compare_output
+from onnx_exporter._frontends._inputs import ModelInputs
+from onnx_exporter._verify_inputs import Sizes, Symbols, alternative_tensors, label_of, resized, sizes_of
+from onnx_exporter.errors import VerificationError
+
+AS_TRACED = "as traced"
+
+
+def verify_file(
+    path: str | os.PathLike[str],
+    model: Callable[..., Any],
+    inputs: ModelInputs,
+    output_names: Sequence[str],
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    alt_args: Sequence[Any] = (),
+    other_sizes: bool = True,
+    custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
+    flatten: Callable[[Any], list[torch.Tensor]] | None = None,
+    seed: int = 0,
+    result: Any = None,
+) -> Comparison:
+    """Compares the file with eager PyTorch and raises an error if they differ.
+
+    Eager runs see copies of the inputs, record no gradients, and leave the model's buffers and the
+    random state as they were. With dynamic axes there are two more runs, at larger and at smaller sizes that
+    PyTorch accepts; if it accepts none, the comparison carries a warning.
+
+    Args:
+        path: The file.
+        model: What was exported, as it is called.
+        inputs: The traced arguments.
+        output_names: Names of the outputs, in order.
+        rtol: Relative tolerance; by default it follows from the dtype.
+        atol: Absolute tolerance; by default it follows from the dtype and the output's magnitude.
+        alt_args: Other arguments, each given like the args of the export, to run instead of generated sizes.
+        other_sizes: Whether to run at other sizes where axes are dynamic.
+        custom_op_libraries: Shared libraries with custom operators for ONNX Runtime.
+        flatten: Takes what the model returns apart into the outputs of the file; by default `flatten_outputs`.
+        seed: Seed of the generated inputs.
+        result: The export's result, to be found on the error.
+
+    Raises:
+        ArgumentError: If `alt_args` do not fit.
+        VerificationError: If the file differs, or nothing here can run it.
+    """
+    eager = _Eager(model, inputs, flatten or flatten_outputs)
+    alternatives = [alternative_tensors(inputs, args) for args in alt_args]
+    runner = _verify_runtime.load(path, custom_op_libraries)
+    _check_names(runner, inputs, output_names)
+    judge = _Judge(runner, inputs, output_names, rtol, atol)
+
+    traced = [item.tensor for item in inputs.tensors]
+    expected = eager(traced)
+    runs = [judge(AS_TRACED, traced, expected)]
+    warnings: list[str] = []
+    notes: list[str] = []
+    if alternatives:
+        for number, tensors in enumerate(alternatives, 1):
+            sizes = label_of(sizes_of(inputs, tensors))
+            label = f"alternative {number}" + (f" ({sizes})" if sizes else "")
+            runs.append(judge(label, tensors, eager(tensors)))
+    elif other_sizes and inputs.is_dynamic:
+        for label, tensors, results in _other_sizes(eager, inputs, seed, warnings, notes):
+            runs.append(judge(label, tensors, results))
+    if not all(run.ok for run in runs) and _is_random(eager, traced, expected):
+        notes.append("PyTorch itself gives other results each time it runs: is dropout on, or does the model draw numbers?")
+    comparison = Comparison(tuple(runs), runner.runtime, tuple(warnings), tuple(notes))
+    comparison.raise_if_failed(result)
+    return comparison
+
+
+def flatten_outputs(value: Any) -> list[torch.Tensor]:
+    """Returns the tensors in what a model returned, in order; a number becomes a tensor, None and strings vanish.
+
+    Raises:
+        VerificationError: If it holds an object of another kind.
+    """
+    tensors = []
+    for leaf in pytree.tree_leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            tensors.append(leaf.detach())
+        elif isinstance(leaf, bool | int | float | complex):
+            tensors.append(torch.tensor(leaf))
+        elif leaf is not None and not isinstance(leaf, str):
+            raise VerificationError(
+                f"the model returns a {type(leaf).__name__}, which holds no tensors that can be compared; "
+                "return tensors, or tuples, lists and dicts of them"
+            )
+    return tensors
+
+
+class _Eager:
+    """The model in PyTorch, run without a trace on it, on its inputs or on the random state."""
+
+    def __init__(self, model: Callable[..., Any], inputs: ModelInputs, flatten: Callable[[Any], list[torch.Tensor]]) -> None:
+        self._model = model
+        self._inputs = inputs
+        self._flatten = flatten
+
+    def __call__(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        args, kwargs = self._inputs.rebuild([tensor.detach().clone() for tensor in tensors])
+        with torch.no_grad(), _unchanged_buffers(self._model), _unchanged_random_state(tensors):
+            # Cloned, since an output may be a buffer, which is restored now.
+            return [tensor.clone() for tensor in self._flatten(self._model(*args, **kwargs))]
+
+
+@contextlib.contextmanager
+def _unchanged_random_state(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
+    devices = sorted({tensor.get_device() for tensor in tensors if tensor.is_cuda})
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+@contextlib.contextmanager
+def _unchanged_buffers(model: Any) -> Iterator[None]:
+    owner = getattr(model, "__self__", model)  # a bound method such as model.forward writes its module's buffers
+    if not isinstance(owner, torch.nn.Module):
+        yield
+        return
+    saved = [(buffer, buffer.detach().clone()) for buffer in owner.buffers()]
+    # Assigning to a buffer puts another tensor in its place. A ScriptModule gives no access to the place.
+    modules = [module for module in owner.modules() if not isinstance(module, torch.jit.ScriptModule)]
+    registered = [(module, dict(module._buffers)) for module in modules]
+    try:
+        yield
+    finally:
+        for module, buffers in registered:
+            module._buffers.clear()
+            module._buffers.update(buffers)
+        with torch.inference_mode():  # the only mode that writes both normal and inference tensors
+            for buffer, before in saved:
+                if buffer.shape != before.shape:
+                    buffer.resize_(before.shape)
+                # A buffer that is a view onto fewer elements cannot be written, so none is without need.
+                if not _identical(buffer, before):
+                    buffer.copy_(before)
+
+
+def _identical(one: torch.Tensor, two: torch.Tensor) -> bool:
+    if one.is_floating_point() and one.element_size() == 1:  # no comparison is defined for float8
+        one, two = one.view(torch.uint8), two.view(torch.uint8)
+    return torch.equal(one, two)
+
+
+class _Judge:
+    """Runs the file and compares."""
+
+    def __init__(
+        self,
+        runner: _verify_runtime.Runner,
+        inputs: ModelInputs,
+        output_names: Sequence[str],
+        rtol: float | None,
+        atol: float | None,
+    ) -> None:
+        self._runner = runner
+        self._inputs = inputs
+        self._names = output_names
+        self._rtol = rtol
+        self._atol = atol
+
+    def __call__(self, label: str, tensors: Sequence[torch.Tensor], expected: list[torch.Tensor]) -> ComparisonRun:
+        sizes = sizes_of(self._inputs, tensors)
+        if len(expected) != len(self._names):
+            error = f"PyTorch gives {len(expected)} outputs, and the file {len(self._names)} ({', '.join(self._names)})"
+            return ComparisonRun(label, sizes, (), error)
+        feeds = {item.name: tensor for item, tensor in zip(self._inputs.tensors, tensors, strict=True)}
+        try:
+            actual = self._runner.run(feeds)
+        except _verify_runtime.FileRunError as error:
+            return ComparisonRun(label, sizes, (), str(error))
+        outputs = tuple(
+            compare_output(name, want, got, rtol=self._rtol, atol=self._atol)
+            for name, want, got in zip(self._names, expected, actual, strict=True)
+        )
+        return ComparisonRun(label, sizes, outputs)
+
+
+def _check_names(runner: _verify_runtime.Runner, inputs: ModelInputs, output_names: Sequence[str]) -> None:
+    wanted = tuple(item.name for item in inputs.tensors)
+    for kind, names, found in (("inputs", wanted, runner.inputs), ("outputs", tuple(output_names), runner.outputs)):
+        if names != found:
+            raise VerificationError(f"the file has the {kind} ({', '.join(found)}), but they should be ({', '.join(names)})")
+
+
+def _other_sizes(
+    eager: _Eager, inputs: ModelInputs, seed: int, warnings: list[str], notes: list[str]
+) -> Iterator[tuple[str, list[torch.Tensor], list[torch.Tensor]]]:
+    """Yields inputs of other sizes that PyTorch accepts, each with a label and PyTorch's results."""
+    symbols = Symbols(inputs)
+    verified: set[str] = set()
+    taken: list[Sizes] = []
+
+    def first_accepted(candidates: Iterator[dict[str, int]]) -> Iterator[tuple[str, list[torch.Tensor], list[torch.Tensor]]]:
+        for sizes in candidates:
+            if sizes in taken:
+                continue
+            tensors = resized(inputs, sizes, seed + len(taken))
+            try:
+                results = eager(tensors)
+            # It is the user's code that runs, and it may refuse a size with whatever it likes.
+            except Exception as error:
+                reason = (str(error).strip().splitlines() or [""])[0][:160]
+                notes.append(f"PyTorch refuses {label_of(sizes)}: {type(error).__name__}: {reason}")
+                continue
+            taken.append(sizes)
+            verified.update(symbol for symbol in symbols.traced if sizes[symbol] != symbols.traced[symbol])
+            yield label_of(sizes), tensors, results
+            return
+
+    for smaller in (False, True):
+        yield from first_accepted(symbols.candidates(smaller))
+    if not taken:
+        # No way to change them all at once; then one at a time.
+        for symbol in symbols.free:
+            yield from first_accepted(symbols.candidates_for(symbol))
+    missed = [symbol for symbol in symbols.traced if symbol not in verified]
+    if missed:
+        warnings.append(
+            f"not verified at another size: {', '.join(missed)}; PyTorch refused every size tried (see the notes). "
+            "Give arguments of other sizes that the model accepts in alt_args"
+        )
+
+
+def _is_random(eager: _Eager, tensors: Sequence[torch.Tensor], expected: list[torch.Tensor]) -> bool:
+    """Whether PyTorch gives other results when it runs again with the random state moved on."""
+    with torch.random.fork_rng(devices=[]):
+        torch.rand(1)
+        again = eager(tensors)
+    if len(again) != len(expected):
+        return True
+    return not all(compare_output("", one, two).passed for one, two in zip(expected, again, strict=True))

@@ -1,0 +1,245 @@
+"""Inputs of other sizes, for a model whose axes are dynamic."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from onnx_exporter._frontends._inputs import ModelInputs, split_args
+from onnx_exporter.errors import ArgumentError
+
+Sizes = Mapping[str, int]
+"""Size of each symbol."""
+
+# Ways to leave the traced size, in the order in which real models are likely to accept them. One more than
+# traced is cheap, and the step of 32 suits models that halve an image five times.
+_LARGER: tuple[Callable[[int, int], int], ...] = (
+    lambda size, step: size + step,
+    lambda size, step: size * (1 + step),
+    lambda size, step: size + 2 * step,
+    lambda size, step: size + 32 * step,
+)
+_SMALLER: tuple[Callable[[int, int], int], ...] = (
+    lambda size, step: size // (1 + step),
+    lambda size, step: 1 if step == 1 else size - step,
+    lambda size, step: size - step,
+    lambda size, step: size - 32 * step,
+)
+_STEPS = 8
+
+
+class Symbols:
+    """The names of the dynamic axes, their traced sizes, and which of them follow from others.
+
+    A name such as ``"past + new"`` is read as a sum of the axes ``past`` and ``new`` where those exist
+    and the traced sizes agree.
+    """
+
+    def __init__(self, inputs: ModelInputs) -> None:
+        self.traced: dict[str, int] = {}
+        for item in inputs.tensors:
+            for axis, symbol in sorted(item.dynamic.items()):
+                self.traced.setdefault(symbol, item.tensor.shape[axis])
+        self._derived = {}
+        for symbol in self.traced:
+            expression = _expression(symbol, self.traced)
+            if expression is not None and expression(self.traced) == self.traced[symbol]:
+                self._derived[symbol] = expression
+        self.free = [symbol for symbol in self.traced if symbol not in self._derived]
+
+    def complete(self, sizes: Sizes) -> dict[str, int]:
+        """Returns a size for every symbol: as given, else derived, else as traced."""
+        free = {symbol: sizes.get(symbol, self.traced[symbol]) for symbol in self.free}
+        derived = {symbol: expression(free) for symbol, expression in self._derived.items()}
+        return {symbol: derived.get(symbol, free.get(symbol, 0)) for symbol in self.traced}
+
+    def candidates(self, smaller: bool) -> Iterator[dict[str, int]]:
+        """Yields sizes that differ from the traced ones in every symbol, the likeliest first.
+
+        Different symbols get different sizes. Only after those come guesses for axes that hang together
+        without saying so: one size for symbols traced at one size, and a sum where the traced size was one.
+        """
+        # A symbol that cannot shrink grows in the smaller run, by another rule than in the larger.
+        families = [*_SMALLER, *_LARGER[1:], _LARGER[0]] if smaller else list(_LARGER)
+        seen = []
+        for guess in (self._distinct, self._shared, self._summed):
+            for family in families:
+                sizes = self.complete(guess(family))
+                if sizes not in seen and min(sizes.values(), default=0) >= 1:
+                    seen.append(sizes)
+                    yield sizes
+
+    def candidates_for(self, symbol: str) -> Iterator[dict[str, int]]:
+        """Yields sizes that differ from the traced ones in one free symbol and what follows from it."""
+        traced = self.traced[symbol]
+        seen = {traced}
+        for family in (*_LARGER, *_SMALLER):
+            size = family(traced, 1)
+            if size >= 1 and size not in seen:
+                seen.add(size)
+                sizes = self.complete({symbol: size})
+                if min(sizes.values()) >= 0:
+                    yield sizes
+
+    def _distinct(self, family: Callable[[int, int], int]) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        for symbol in self.free:
+            sizes[symbol] = _fresh(family, self.traced[symbol], set(sizes.values()))
+        return sizes
+
+    def _shared(self, family: Callable[[int, int], int]) -> dict[str, int]:
+        by_traced: dict[int, int] = {}
+        for symbol in self.free:
+            traced = self.traced[symbol]
+            if traced not in by_traced:
+                by_traced[traced] = _fresh(family, traced, set(by_traced.values()))
+        return {symbol: by_traced[self.traced[symbol]] for symbol in self.free}
+
+    def _summed(self, family: Callable[[int, int], int]) -> dict[str, int]:
+        sizes = self._shared(family)
+        for symbol in self.free:
+            others = [other for other in self.free if other != symbol]
+            for first, second in itertools.combinations(others, 2):
+                if self.traced[first] + self.traced[second] == self.traced[symbol]:
+                    sizes[symbol] = sizes[first] + sizes[second]
+        return sizes
+
+
+def _fresh(family: Callable[[int, int], int], traced: int, taken: set[int]) -> int:
+    """The first size of the family that is new; where it has none, the first new size above the traced one."""
+    for step in range(1, _STEPS):
+        size = family(traced, step)
+        if size >= 1 and size != traced and size not in taken:
+            return size
+    return next(size for size in range(traced + 1, traced + 2 + len(taken)) if size not in taken)
+
+
+def _expression(symbol: str, known: Sizes) -> Callable[[Sizes], int] | None:
+    """Reads sums, differences and products of known symbols; None if the name is just a name."""
+    try:
+        tree = ast.parse(symbol, mode="eval").body
+    except SyntaxError:
+        return None
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if isinstance(tree, ast.Name) or not names or symbol in names or not names <= set(known):
+        return None
+    operators = (ast.BinOp, ast.Name, ast.Load, ast.Constant, ast.Add, ast.Sub, ast.Mult)
+    if not all(isinstance(node, operators) for node in ast.walk(tree)):
+        return None
+    if any(isinstance(node, ast.Constant) and not isinstance(node.value, int) for node in ast.walk(tree)):
+        return None
+    return functools.partial(_evaluate, tree)
+
+
+def _evaluate(node: ast.AST, sizes: Sizes) -> int:
+    if isinstance(node, ast.Name):
+        return sizes[node.id]
+    if isinstance(node, ast.Constant):
+        return int(node.value)  # type: ignore[arg-type]  # _expression let integers through only
+    assert isinstance(node, ast.BinOp)
+    left, right = _evaluate(node.left, sizes), _evaluate(node.right, sizes)
+    if isinstance(node.op, ast.Add):
+        return left + right
+    if isinstance(node.op, ast.Sub):
+        return left - right
+    return left * right
+
+
+def resized(inputs: ModelInputs, sizes: Sizes, seed: int) -> list[torch.Tensor]:
+    """Returns tensors like the examples, with other sizes along the dynamic axes. The same seed gives the same.
+
+    Their elements stay in the example's domain: integers, booleans and floats of few distinct values (masks,
+    indices, lengths) are drawn from the values that occur, other floats from between them.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    tensors = []
+    for item in inputs.tensors:
+        if not item.dynamic:
+            tensors.append(item.tensor)
+            continue
+        shape = [sizes[item.dynamic[axis]] if axis in item.dynamic else size for axis, size in enumerate(item.tensor.shape)]
+        tensors.append(_like(item.tensor.detach(), shape, generator))
+    return tensors
+
+
+def _like(example: torch.Tensor, shape: list[int], generator: torch.Generator) -> torch.Tensor:
+    values = example.cpu().reshape(-1)
+    if values.numel() == 0:
+        if example.is_floating_point() or example.is_complex():
+            return torch.randn(shape, generator=generator).to(device=example.device, dtype=example.dtype)
+        return torch.zeros(shape, dtype=example.dtype, device=example.device)
+
+    def draw() -> torch.Tensor:
+        return values[torch.randint(values.numel(), shape, generator=generator)]
+
+    first = draw()
+    if example.is_complex():
+        return first.to(example.device)
+    if example.is_floating_point():
+        # Not every float type can be sorted or multiplied on a CPU; double can.
+        wide = values.double()
+        if not bool(wide.isfinite().all()) or len(set(wide[:1000].tolist())) <= 2:
+            return first.to(example.device)
+        weight = torch.rand(shape, generator=generator, dtype=torch.float64)
+        return torch.lerp(first.double(), draw().double(), weight).to(device=example.device, dtype=example.dtype)
+    return _in_order_of(example.cpu(), first).to(example.device)
+
+
+def _in_order_of(example: torch.Tensor, fresh: torch.Tensor) -> torch.Tensor:
+    """Sorts the rows if the example's are sorted, as positions, offsets and lengths are."""
+    if example.dim() == 0 or example.shape[-1] < 2 or example.dtype == torch.bool:
+        return fresh
+    before, after = example[..., :-1], example[..., 1:]
+    rising, falling = bool((before <= after).all()), bool((before >= after).all())
+    if rising == falling:
+        return fresh
+    # Unsigned integers above 8 bits cannot be sorted, and int64 holds all but the largest uint64.
+    return fresh.to(torch.int64).sort(dim=-1, descending=falling).values.to(fresh.dtype)
+
+
+def alternative_tensors(inputs: ModelInputs, args: Any) -> list[torch.Tensor]:
+    """Returns the tensors of other arguments that the caller gives, checked against the traced ones.
+
+    Raises:
+        ArgumentError: If they are not like the traced arguments but for sizes of dynamic axes.
+    """
+    positional, named = split_args(args, None)
+    if set(named) != set(inputs.kwargs) or len(positional) != len(inputs.args):
+        raise ArgumentError(
+            f"alternative arguments must be given like args: {len(inputs.args)} positional and the keywords "
+            f"{sorted(inputs.kwargs)}; got {len(positional)} and {sorted(named)}"
+        )
+    leaves = pytree.tree_leaves((list(positional), {key: named[key] for key in inputs.kwargs}))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if len(tensors) != len(inputs.tensors):
+        raise ArgumentError(f"alternative arguments hold {len(tensors)} tensors, but args hold {len(inputs.tensors)}")
+    for item, tensor in zip(inputs.tensors, tensors, strict=True):
+        wanted = [None if axis in item.dynamic else size for axis, size in enumerate(item.tensor.shape)]
+        fits = len(wanted) == tensor.dim() and all(size in (None, got) for size, got in zip(wanted, tensor.shape, strict=True))
+        if tensor.dtype != item.tensor.dtype or not fits:
+            shape = ["any" if size is None else size for size in wanted]
+            raise ArgumentError(
+                f"alternative argument {item.name!r} must be a {item.tensor.dtype} tensor of shape {shape}, "
+                f"got {tensor.dtype} of shape {list(tensor.shape)}"
+            )
+    return tensors
+
+
+def label_of(sizes: Sizes) -> str:
+    """Returns sizes in words: ``batch=3, height=48``."""
+    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
+
+
+def sizes_of(inputs: ModelInputs, tensors: Sequence[torch.Tensor]) -> dict[str, int]:
+    """Returns the size that each symbol has in these tensors."""
+    sizes: dict[str, int] = {}
+    for item, tensor in zip(inputs.tensors, tensors, strict=True):
+        for axis, symbol in sorted(item.dynamic.items()):
+            sizes.setdefault(symbol, tensor.shape[axis])
+    return sizes

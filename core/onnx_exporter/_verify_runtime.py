@@ -1,0 +1,188 @@
+"""Runs an ONNX file: with ONNX Runtime, or with ONNX's reference where that lacks a kernel."""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import torch
+import torch.utils.dlpack
+
+from onnx_exporter._tensor_data import tensor_data
+from onnx_exporter.errors import VerificationError
+
+_OFF = "or turn verification off (verify=False, --no-verify)"
+_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"})
+
+
+class FileRunError(Exception):
+    """The file could not be run on the given inputs."""
+
+
+class Runner(abc.ABC):
+    """A loaded file.
+
+    Attributes:
+        runtime: Name of what runs it.
+        inputs: Names of its inputs, in order.
+        outputs: Names of its outputs, in order.
+    """
+
+    runtime: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @abc.abstractmethod
+    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Returns the outputs.
+
+        Raises:
+            FileRunError: If the file does not run on these inputs.
+        """
+
+
+def load(path: str | os.PathLike[str], custom_op_libraries: Sequence[str | os.PathLike[str]] = ()) -> Runner:
+    """Loads a file.
+
+    Raises:
+        VerificationError: If nothing here can run it.
+    """
+    try:
+        import onnxruntime
+        from onnxruntime.capi import onnxruntime_pybind11_state as state
+    except ImportError as error:
+        raise VerificationError(f"verification needs ONNX Runtime: pip install onnxruntime, {_OFF}") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    for library in custom_op_libraries:
+        if not Path(library).is_file():
+            raise VerificationError(f"the custom operator library {os.fspath(library)!r} does not exist; correct its path")
+        options.register_custom_ops_library(os.fspath(library))
+    refusals = (state.Fail, state.InvalidGraph, state.InvalidArgument, state.RuntimeException, state.NotImplemented)
+    try:
+        session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+    except refusals as error:
+        _refuse_foreign_domains(path, custom_op_libraries, error)
+        # Complex types are refused with Fail, a missing kernel with NotImplemented.
+        if isinstance(error, state.NotImplemented) or "is not currently registered or supported" in str(error):
+            return _ReferenceRunner(path, str(error))
+        raise VerificationError(f"ONNX Runtime cannot load the file: {error}") from error
+    return _OnnxRuntimeRunner(session, (*refusals, state.EPFail))
+
+
+def _refuse_foreign_domains(path: str | os.PathLike[str], libraries: Sequence[Any], error: Exception) -> None:
+    """Explains a failure to load that comes from operators which ONNX Runtime does not have."""
+    model = ir.load(path)
+    foreign = sorted(
+        {
+            f"{node.domain}::{node.op_type}"
+            for node in model.graph.all_nodes()
+            if node.domain not in _KNOWN_DOMAINS
+            and node.op_identifier() not in model.functions
+            # The rest of Microsoft's operators are there; only those named in the message are missing.
+            and (not node.domain.startswith("com.microsoft") or node.op_type in str(error))
+        }
+    )
+    if foreign:
+        given = " beside the libraries given" if libraries else ""
+        raise VerificationError(
+            f"ONNX Runtime{given} has no operator {', '.join(foreign)}, so the file cannot be verified; give the library "
+            f"that has it (custom_op_libraries=['libcustom.so']) {_OFF}. ONNX Runtime says: {error}"
+        ) from error
+
+
+class _OnnxRuntimeRunner(Runner):
+    def __init__(self, session: Any, refusals: tuple[type[Exception], ...]) -> None:
+        self.runtime = "onnxruntime"
+        self.inputs = tuple(item.name for item in session.get_inputs())
+        self.outputs = tuple(item.name for item in session.get_outputs())
+        self._session = session
+        self._refusals = refusals
+
+    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        values = {name: _to_ort(tensor) for name, tensor in feeds.items()}
+        try:
+            results = self._session.run_with_ort_values(list(self.outputs), values)
+        except self._refusals as error:
+            raise FileRunError(str(error)) from error
+        return [_from_ort(name, value) for name, value in zip(self.outputs, results, strict=True)]
+
+
+def _to_ort(tensor: torch.Tensor) -> Any:
+    from onnxruntime import OrtValue
+
+    dtype = ir.tensor_adapters.from_torch_dtype(tensor.dtype)
+    if tensor.dtype in _NUMPY_DTYPES:
+        return OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor.detach().resolve_conj().cpu().numpy()))
+    bits = np.frombuffer(tensor_data(ir.tensor_adapters.TorchTensor(tensor)), f"u{tensor.element_size()}")
+    return OrtValue.ortvalue_from_numpy_with_onnx_type(bits.reshape(tensor.shape), int(dtype))
+
+
+def _from_ort(name: str, value: Any) -> torch.Tensor:
+    if not value.is_tensor():
+        raise FileRunError(f"output {name!r} is a {value.data_type()}, not a tensor")
+    dtype = ir.tensor_adapters.to_torch_dtype(ir.DataType(value.element_type()))
+    if dtype == torch.bfloat16:
+        # NumPy has no bfloat16, but both sides speak DLPack.
+        return torch.utils.dlpack.from_dlpack(value).clone()
+    return _from_numpy(value.numpy()).view(dtype)
+
+
+def _from_numpy(array: Any) -> torch.Tensor:
+    array = np.array(array)  # a copy: a file may return its input, whose memory belongs to the caller
+    if array.dtype.kind == "V" or array.dtype not in _NUMPY_DTYPES.values():
+        dtype = ir.tensor_adapters.to_torch_dtype(ir.DataType.from_numpy(array.dtype))
+        return torch.from_numpy(array.view(f"u{array.dtype.itemsize}")).view(dtype)
+    return torch.from_numpy(array)
+
+
+class _ReferenceRunner(Runner):
+    def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
+        from onnx.reference import ReferenceEvaluator
+
+        self.runtime = "onnx.reference"
+        model = onnx.load(path)
+        weights = {item.name for item in model.graph.initializer}
+        self.inputs = tuple(item.name for item in model.graph.input if item.name not in weights)
+        self.outputs = tuple(item.name for item in model.graph.output)
+        try:
+            self._evaluator = ReferenceEvaluator(model)
+        except (NotImplementedError, RuntimeError) as error:
+            raise VerificationError(
+                f"neither ONNX Runtime ({reason}) nor ONNX's reference ({error}) can run the file; export in another dtype {_OFF}"
+            ) from error
+
+    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        arrays = {name: ir.tensor_adapters.TorchTensor(tensor.detach()).numpy() for name, tensor in feeds.items()}
+        try:
+            results = self._evaluator.run(None, arrays)
+        # The reference's kernels are Python code and raise whatever NumPy raises.
+        except Exception as error:
+            raise FileRunError(f"{type(error).__name__}: {error}") from error
+        return [_from_numpy(result) for result in results]
+
+
+_NUMPY_DTYPES = {
+    torch.bool: np.dtype(np.bool_),
+    torch.uint8: np.dtype(np.uint8),
+    torch.uint16: np.dtype(np.uint16),
+    torch.uint32: np.dtype(np.uint32),
+    torch.uint64: np.dtype(np.uint64),
+    torch.int8: np.dtype(np.int8),
+    torch.int16: np.dtype(np.int16),
+    torch.int32: np.dtype(np.int32),
+    torch.int64: np.dtype(np.int64),
+    torch.float16: np.dtype(np.float16),
+    torch.float32: np.dtype(np.float32),
+    torch.float64: np.dtype(np.float64),
+    torch.complex64: np.dtype(np.complex64),
+    torch.complex128: np.dtype(np.complex128),
+}

@@ -1,0 +1,13 @@
+"""ONNX opset 13."""
+
+from collections.abc import Sequence
+
+from onnx_exporter import OpTable, hookimpl
+
+TABLES: Sequence[OpTable] = ()
+
+
+@hookimpl
+def onnx_exporter_tables() -> Sequence[OpTable]:
+    """Contributes what opset 13 can express that the opsets before it cannot."""
+    return TABLES

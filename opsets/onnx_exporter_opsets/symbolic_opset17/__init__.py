@@ -1,0 +1,13 @@
+"""ONNX opset 17."""
+
+from collections.abc import Sequence
+
+from onnx_exporter import OpTable, hookimpl
+
+TABLES: Sequence[OpTable] = ()
+
+
+@hookimpl
+def onnx_exporter_tables() -> Sequence[OpTable]:
+    """Contributes what opset 17 can express that the opsets before it cannot."""
+    return TABLES
