@@ -6,7 +6,7 @@ from onnx_exporter._export import DEFAULT_OPSET, ExportResult, ExportWarning, ex
 from onnx_exporter._optable import OpTable
 from onnx_exporter._plugins import PluginInfo, installed_plugins
 from onnx_exporter._values import Value
-from onnx_exporter._verify import Comparison
+from onnx_exporter._comparison import Comparison
 from onnx_exporter.errors import (
     ArgumentError,
     CaptureError,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import onnx
@@ -25,10 +27,11 @@ from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.fold import fold_constants
 from onnx_exporter._source.functionalize import functionalize
 from onnx_exporter._source.graph import SourceGraph
-from onnx_exporter._verify import Comparison, verify_file
-from onnx_exporter._write import WrittenFile, write_model, write_model_to_stream
+from onnx_exporter._comparison import Comparison
+from onnx_exporter._verify import verify_file
+from onnx_exporter._write import WrittenFile, check_target, write_model, write_model_to_stream
 from onnx_exporter.compat import exporting
-from onnx_exporter.errors import ArgumentError, VerificationError
+from onnx_exporter.errors import ArgumentError
 from onnx_exporter.helpers import dtypes
 
 DEFAULT_OPSET = 18
@@ -86,6 +89,7 @@ def export(
     verify_args: Sequence[Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
     progress: Progress | None = None,
 ) -> ExportResult:
     """Exports a PyTorch model to ONNX. Added in 0.1.
@@ -109,6 +113,7 @@ def export(
         verify_args: Further arguments (each like `args`) to verify with, in place of sizes made up.
         rtol: Relative tolerance of the comparison; by element type unless given.
         atol: Absolute tolerance of the comparison; by element type unless given.
+        custom_op_libraries: Shared libraries with custom operators, for ONNX Runtime to verify with.
         progress: Called with the name of each stage as it starts.
 
     Returns:
@@ -127,6 +132,8 @@ def export(
     opset = _checked_opset(opset_version)
     if capture not in ("trace", "export"):
         raise ArgumentError(f"capture is {capture!r}; it must be 'trace' or 'export'")
+    if isinstance(f, str | os.PathLike):
+        check_target(f)  # a wrong path should not cost a capture first
     report = progress or (lambda stage: None)
     plugin_set = load_plugins(plugins, prefer)
     for failure in plugin_set.failures:
@@ -159,7 +166,7 @@ def export(
             result = dataclasses.replace(result, file=_write(converted, f, external_data))
         if verify:
             report("verifying")
-            result = _verify(result, module, inputs, f, verify_args, rtol, atol)
+            result = _verify(result, module, inputs, alt_args=verify_args or (), rtol=rtol, atol=atol, custom_op_libraries=custom_op_libraries)
     return result
 
 
@@ -205,6 +212,11 @@ def _inputs_of(
 
         return inputs_of_program(module, positional, named, input_names, dynamic_axes)
     return model_inputs(module.forward, positional, named, input_names, dynamic_axes)
+
+
+def input_names_of(model: Any, args: Any, input_names: Sequence[str] | None = None) -> list[str]:
+    """Returns the names that the inputs of a model will have in the file."""
+    return [item.name for item in _inputs_of(model, args, None, input_names, None).tensors]
 
 
 def _capture(module: Any, inputs: ModelInputs, capture: str) -> Captured:
@@ -317,7 +329,20 @@ def _write(model: ir.Model, target: Any, external_data: bool | None) -> WrittenF
     return None
 
 
-def _verify(
-    result: ExportResult, module: Any, inputs: ModelInputs, target: Any, verify_args: Sequence[Any] | None, rtol: float | None, atol: float | None
-) -> ExportResult:
-    raise NotImplementedError
+def _verify(result: ExportResult, module: Any, inputs: ModelInputs, **options: Any) -> ExportResult:
+    """Compares the file, or a temporary one where there is none on disk, with eager PyTorch."""
+    call = module.module() if isinstance(module, torch.export.ExportedProgram) else module
+    names = [value.name or "" for value in result.model.graph.outputs]
+    with _file_of(result) as path:
+        return dataclasses.replace(result, comparison=verify_file(path, call, inputs, names, result=result, **options))
+
+
+@contextmanager
+def _file_of(result: ExportResult) -> Iterator[str]:
+    if result.file is not None:
+        yield result.file.path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model.onnx")
+        write_model(result.model, path)
+        yield path

@@ -89,8 +89,11 @@ class Symbols:
 
     def _distinct(self, family: Callable[[int, int], int]) -> dict[str, int]:
         sizes: dict[str, int] = {}
-        for symbol in self.free:
-            sizes[symbol] = _fresh(family, self.traced[symbol], set(sizes.values()))
+        traced = [self.traced[symbol] for symbol in self.free]
+        for symbol, size in zip(self.free, traced, strict=True):
+            # Axes traced at one size may meet, and 1 would then broadcast where they should have been equal.
+            least = 1 if traced.count(size) == 1 else 2
+            sizes[symbol] = _fresh(family, size, set(sizes.values()), least)
         return sizes
 
     def _shared(self, family: Callable[[int, int], int]) -> dict[str, int]:
@@ -111,13 +114,13 @@ class Symbols:
         return sizes
 
 
-def _fresh(family: Callable[[int, int], int], traced: int, taken: set[int]) -> int:
+def _fresh(family: Callable[[int, int], int], traced: int, taken: set[int], least: int = 1) -> int:
     """The first size of the family that is new; where it has none, the first new size above the traced one."""
     for step in range(1, _STEPS):
         size = family(traced, step)
-        if size >= 1 and size != traced and size not in taken:
+        if size >= least and size != traced and size not in taken:
             return size
-    return next(size for size in range(traced + 1, traced + 2 + len(taken)) if size not in taken)
+    return next(size for size in itertools.count(max(traced + 1, least)) if size not in taken)
 
 
 def _expression(symbol: str, known: Sizes) -> Callable[[Sizes], int] | None:
@@ -175,10 +178,8 @@ def _like(example: torch.Tensor, shape: list[int], generator: torch.Generator) -
             return torch.randn(shape, generator=generator).to(device=example.device, dtype=example.dtype)
         return torch.zeros(shape, dtype=example.dtype, device=example.device)
 
-    def draw() -> torch.Tensor:
-        return values[torch.randint(values.numel(), shape, generator=generator)]
-
-    first = draw()
+    indices = torch.randint(values.numel(), shape, generator=generator)
+    first = values[indices]
     if example.is_complex():
         return first.to(example.device)
     if example.is_floating_point():
@@ -186,8 +187,11 @@ def _like(example: torch.Tensor, shape: list[int], generator: torch.Generator) -
         wide = values.double()
         if not bool(wide.isfinite().all()) or len(set(wide[:1000].tolist())) <= 2:
             return first.to(example.device)
+        # Two different elements, lest equal numbers make the order of a sort or topk a matter of chance.
+        steps = torch.randint(1, values.numel(), shape, generator=generator)
+        second = wide[(indices + steps) % values.numel()]
         weight = torch.rand(shape, generator=generator, dtype=torch.float64)
-        return torch.lerp(first.double(), draw().double(), weight).to(device=example.device, dtype=example.dtype)
+        return torch.lerp(first.double(), second, weight).to(device=example.device, dtype=example.dtype)
     return _in_order_of(example.cpu(), first).to(example.device)
 
 
@@ -195,11 +199,12 @@ def _in_order_of(example: torch.Tensor, fresh: torch.Tensor) -> torch.Tensor:
     """Sorts the rows if the example's are sorted, as positions, offsets and lengths are."""
     if example.dim() == 0 or example.shape[-1] < 2 or example.dtype == torch.bool:
         return fresh
-    before, after = example[..., :-1], example[..., 1:]
+    # Unsigned integers above 8 bits cannot be compared or sorted; int64 holds all but the largest uint64.
+    wide = example.to(torch.int64)
+    before, after = wide[..., :-1], wide[..., 1:]
     rising, falling = bool((before <= after).all()), bool((before >= after).all())
     if rising == falling:
         return fresh
-    # Unsigned integers above 8 bits cannot be sorted, and int64 holds all but the largest uint64.
     return fresh.to(torch.int64).sort(dim=-1, descending=falling).values.to(fresh.dtype)
 
 

@@ -62,11 +62,17 @@ def load(path: str | os.PathLike[str], custom_op_libraries: Sequence[str | os.Pa
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    for library in custom_op_libraries:
-        if not Path(library).is_file():
-            raise VerificationError(f"the custom operator library {os.fspath(library)!r} does not exist; correct its path")
-        options.register_custom_ops_library(os.fspath(library))
     refusals = (state.Fail, state.InvalidGraph, state.InvalidArgument, state.RuntimeException, state.NotImplemented)
+    for library in custom_op_libraries:
+        name = os.fspath(library)
+        if not Path(library).is_file():
+            raise VerificationError(f"the custom operator library {name!r} does not exist; correct its path")
+        try:
+            options.register_custom_ops_library(name)
+        except refusals as error:
+            raise VerificationError(
+                f"ONNX Runtime cannot load the custom operator library {name!r}; was it built for this version? {error}"
+            ) from error
     try:
         session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
     except refusals as error:
@@ -121,7 +127,7 @@ def _to_ort(tensor: torch.Tensor) -> Any:
 
     dtype = ir.tensor_adapters.from_torch_dtype(tensor.dtype)
     if tensor.dtype in _NUMPY_DTYPES:
-        return OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor.detach().resolve_conj().cpu().numpy()))
+        return OrtValue.ortvalue_from_numpy(np.asarray(tensor.detach().resolve_conj().cpu().numpy(), order="C"))
     bits = np.frombuffer(tensor_data(ir.tensor_adapters.TorchTensor(tensor)), f"u{tensor.element_size()}")
     return OrtValue.ortvalue_from_numpy_with_onnx_type(bits.reshape(tensor.shape), int(dtype))
 
@@ -130,10 +136,10 @@ def _from_ort(name: str, value: Any) -> torch.Tensor:
     if not value.is_tensor():
         raise FileRunError(f"output {name!r} is a {value.data_type()}, not a tensor")
     dtype = ir.tensor_adapters.to_torch_dtype(ir.DataType(value.element_type()))
-    if dtype == torch.bfloat16:
-        # NumPy has no bfloat16, but both sides speak DLPack.
+    if dtype not in _NUMPY_DTYPES:
+        # NumPy has no bfloat16 or float8, but both sides speak DLPack.
         return torch.utils.dlpack.from_dlpack(value).clone()
-    return _from_numpy(value.numpy()).view(dtype)
+    return _from_numpy(value.numpy())
 
 
 def _from_numpy(array: Any) -> torch.Tensor:
@@ -141,7 +147,8 @@ def _from_numpy(array: Any) -> torch.Tensor:
     if array.dtype.kind == "V" or array.dtype not in _NUMPY_DTYPES.values():
         dtype = ir.tensor_adapters.to_torch_dtype(ir.DataType.from_numpy(array.dtype))
         return torch.from_numpy(array.view(f"u{array.dtype.itemsize}")).view(dtype)
-    return torch.from_numpy(array)
+    # NumPy may have two types of one size and kind (long, long long); torch takes one of them.
+    return torch.from_numpy(array.view(array.dtype.str))
 
 
 class _ReferenceRunner(Runner):

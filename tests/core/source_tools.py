@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-
 from onnx_exporter._frontends._inputs import model_inputs
+from onnx_exporter._frontends.exported_program import capture_export
 from onnx_exporter._frontends.trace import capture_trace
+from onnx_exporter._source.cleanup import cleanup
+from onnx_exporter._source.functionalize import functionalize
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue, map_values
+
+Result = torch.Tensor | tuple[torch.Tensor, ...]
+Program = Callable[..., Result]
 
 
 class FunctionModel(torch.nn.Module):
@@ -79,7 +84,9 @@ def run_captured(graph: SourceGraph, inputs: Sequence[Any]) -> list[Any]:
         else:
             results = flatten(function(*(map_values(argument, of) for argument in node.arguments.values())))
         assert len(results) == len(node.outputs), node
-        values.update(zip(node.outputs, results, strict=True))
+        for output, item in zip(node.outputs, results, strict=True):
+            # aten::pow.int_to_int, called from Python, returns a float.
+            values[output] = int(item) if output.type.is_number and output.type.dtype is torch.int64 else item
     return [of(value) for value in graph.outputs]
 
 
@@ -103,6 +110,32 @@ def _plain_numbers(node: SourceNode, arguments: dict[str, Any]) -> dict[str, Any
     def wrap_number(argument: Any) -> Any:
         return torch.tensor(argument) if isinstance(argument, bool | int | float) else argument
 
-    return {
-        name: wrap_number(value) if "Tensor" in declared[name] else open_number(value) for name, value in arguments.items()
-    }
+    return {name: wrap_number(value) if "Tensor" in declared[name] else open_number(value) for name, value in arguments.items()}
+
+
+def check(program: Program, *inputs: torch.Tensor) -> SourceGraph:
+    """Checks a program with proven and with unknown sizes; returns the graph with unknown sizes."""
+    expected = program(*(value.clone() for value in inputs))
+    expected = list(expected) if isinstance(expected, tuple) else [expected]
+    for dynamic in (False, True):
+        graph = functionalize(capture(program, *inputs, dynamic=dynamic))
+        assert writes(graph) == []
+        results = run(graph, *(value.clone() for value in inputs))
+        for result, wanted in zip(results, expected, strict=True):
+            torch.testing.assert_close(result, wanted, rtol=0, atol=0, equal_nan=True)
+    return graph
+
+
+def check_exported(program: Program, *inputs: torch.Tensor) -> None:
+    """Checks a program that torch.export captured."""
+    expected = program(*(value.clone() for value in inputs))
+    model = FunctionModel(program)
+    graph = functionalize(capture_export(model, model_inputs(model.forward, inputs, {}, None, None)).graph)
+    assert writes(graph) == []
+    results = run(cleanup(graph), *(value.clone() for value in inputs))
+    for result, wanted in zip(results, expected if isinstance(expected, tuple) else [expected], strict=True):
+        torch.testing.assert_close(result, wanted, rtol=0, atol=0, equal_nan=True)
+
+
+def matrix() -> torch.Tensor:
+    return torch.arange(12.0).reshape(3, 4) - 5

@@ -455,6 +455,9 @@ def test_a_domain_that_onnx_runtime_lacks(write, tmp_path):
         verify(path, lambda x: x, torch.ones(3))
     with pytest.raises(VerificationError, match="does not exist"):
         verify(path, lambda x: x, torch.ones(3), custom_op_libraries=[tmp_path / "libacme.so"])
+    (tmp_path / "libacme.so").write_bytes(b"not a library")
+    with pytest.raises(VerificationError, match="cannot load the custom operator library"):
+        verify(path, lambda x: x, torch.ones(3), custom_op_libraries=[tmp_path / "libacme.so"])
 
 
 def test_microsofts_own_operators_run(write):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -107,10 +108,14 @@ class GraphConverter:
         self._graph.nodes.append(made)
         return result
 
-    def _operator(self, node: torch.fx.Node, target: torch._ops.OpOverload, args: list[Argument], kwargs: dict[str, Argument]) -> SourceNode:
+    def _operator(
+        self, node: torch.fx.Node, target: torch._ops.OpOverload, args: list[Argument], kwargs: dict[str, Argument]
+    ) -> SourceNode:
         """A call of an operator with a schema: ATen's, or one of a custom library."""
         schema = _SAME_OPERATOR.get(target, target)._schema
-        return SourceNode(schema.name, schema.overload_name, normalise(schema, args, kwargs), [], location_of(node), schema=schema)
+        return SourceNode(
+            schema.name, schema.overload_name, normalise(schema, args, kwargs), [], location_of(node), schema=schema
+        )
 
     def _function(self, node: torch.fx.Node, args: list[Argument], kwargs: dict[str, Argument]) -> SourceNode:
         """A call of a Python function: arithmetic on sizes, or control flow, which keeps its place for the error message."""
@@ -122,7 +127,9 @@ class GraphConverter:
             schema = number_operator(target, [kind for kind in kinds if kind is not None], result)
             if schema is not None:
                 return SourceNode(schema.name, schema.overload_name, normalise(schema, args, {}), [], location, schema=schema)
-        named = {f"arg_{index}": argument for index, argument in enumerate(args)} | kwargs
+        names = list(inspect.signature(target).parameters) if inspect.isfunction(target) else []
+        names += [f"arg_{index}" for index in range(len(names), len(args))]
+        named = dict(zip(names, args, strict=False)) | kwargs
         bodies = {name: item for name, item in named.items() if isinstance(item, torch.nn.Module)}
         arguments = {name: item for name, item in named.items() if name not in bodies}
         return SourceNode(_function_name(target), "", arguments, [], location, attributes={"target": target, "bodies": bodies})

@@ -84,9 +84,10 @@ def _states_its_dtype(node: SourceNode) -> bool:
     # Normalisation keeps statistics and weights in float32 beside half-precision data.
     if node.schema is None or node.schema.is_mutable or "norm" in node.op:
         return True
-    return any(argument.name in ("dtype", "out_dtype") and node.arguments[argument.name] is not None for argument in node.schema.arguments) or (
-        node.op in ("aten::to", "aten::type_as")
-    )
+    return any(
+        argument.name in ("dtype", "out_dtype") and node.arguments[argument.name] is not None
+        for argument in node.schema.arguments
+    ) or (node.op in ("aten::to", "aten::type_as"))
 
 
 def _to_dtype(value: SourceValue, dtype: torch.dtype, before: SourceNode) -> SourceNode:

@@ -19,9 +19,14 @@ class Symbols:
 
     PyTorch calls them ``s77`` or ``u0``; a symbol that is an axis of an input has the name that the
     user gave to the axis, in expressions too.
+
+    Attributes:
+        trusts_one: Whether a size of 0 or 1 is a fact. PyTorch takes some for constants that are not when it
+            was told to treat such an example as any other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trusts_one: bool = True) -> None:
+        self.trusts_one = trusts_one
         self._names: dict[Any, Any] = {}
 
     def give(self, size: Any, name: str) -> None:
@@ -31,12 +36,11 @@ class Symbols:
             self._names[expression] = type(expression)(name, **expression.assumptions0)
 
     def dim(self, size: Any) -> Dim:
-        """Returns a size as a dimension: an int, or the text of the symbolic expression."""
+        """Returns a size as a dimension: an int, the text of the symbolic expression, or None if it cannot be trusted."""
         expression = _expression(size)
-        if expression is None:
-            return int(size)
-        if expression.is_number:
-            return int(expression)
+        if expression is None or expression.is_number:
+            number = int(size if expression is None else expression)
+            return number if number > 1 or self.trusts_one else None
         return str(expression.xreplace(self._names))
 
 
@@ -80,7 +84,9 @@ def location_of(node: torch.fx.Node) -> Location:
     """Returns where in the user's model an FX node comes from."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     # PyTorch's own synthetic frames have a path relative to its package.
-    users = [frame for frame in frames if not is_library_file(frame[0]) and not frame[0].startswith("torch/")]
+    users = [
+        frame for frame in frames if not is_library_file(frame[0]) and not frame[0].startswith(("torch/", "<eval_with_key>"))
+    ]
     file, line, function = users[-1] if users else ("", "0", "")
     return Location(_module_path(node), file, int(line), function)
 

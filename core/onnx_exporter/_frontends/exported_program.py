@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
+import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +17,7 @@ from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, TensorArgument
 
 from onnx_exporter._frontends._fx_graph import Constants, GraphConverter
+from onnx_exporter._frontends._fx_rnn import whole_rnns
 from onnx_exporter._frontends._fx_types import Symbols, number_kind, type_of
 from onnx_exporter._frontends._inputs import DynamicAxes, InputTensor, ModelInputs, chosen_names, normalise_axes
 from onnx_exporter._frontends.captured import Captured, is_library_file
@@ -28,8 +32,10 @@ def capture_export(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs
         ArgumentError: If two axes of one name have different sizes.
         CaptureError: If the model raises, or an axis that is asked to be dynamic cannot be.
     """
-    program = model if isinstance(model, ExportedProgram) else _export(model, inputs)
-    return _to_source(program, inputs)
+    if isinstance(model, ExportedProgram):
+        return _to_source(model, inputs, [])
+    program, doubts = _export(model, inputs)
+    return _to_source(program, inputs, doubts)
 
 
 def inputs_of_program(
@@ -61,9 +67,7 @@ def inputs_of_program(
     named = dict(kwargs or {})
     leaves, spec = pytree.tree_flatten((list(args), named))
     specs = _specs_of_leaves(program, args, named)
-    found = [
-        (item, leaf) for item, leaf in zip(specs, leaves, strict=True) if isinstance(leaf, torch.Tensor)
-    ]
+    found = [(item, leaf) for item, leaf in zip(specs, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
     placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     names = chosen_names([item.arg.name for item, _ in found], input_names)
     tensors = []
@@ -111,13 +115,21 @@ def _specs_of_leaves(program: ExportedProgram, args: tuple[Any, ...], kwargs: di
 # Capture
 
 
-def _export(model: torch.nn.Module, inputs: ModelInputs) -> ExportedProgram:
-    """Runs ``torch.export`` and explains its failures."""
+def _export(model: torch.nn.Module, inputs: ModelInputs) -> tuple[ExportedProgram, list[str]]:
+    """Runs ``torch.export`` and explains its failures.
+
+    PyTorch takes a size of 0 or 1 for a constant. The axes of this size are made longer for the capture
+    where the model allows; else PyTorch is told to look away, and what it may have got wrong is returned.
+    """
     _check_sizes(inputs)
-    # Sizes 0 and 1 are special to PyTorch: it takes them for constants unless told to look away.
-    small = any(item.tensor.shape[axis] < 2 for item in inputs.tensors for axis in item.dynamic)
+    small = sorted({name for item in inputs.tensors for axis, name in item.dynamic.items() if item.tensor.shape[axis] < 2})
+    if small:
+        try:
+            return _run_export(model, _enlarged(inputs), "DYNAMIC"), []
+        except Exception:  # the model may refuse these sizes; what is wrong with its own example shows below
+            failure = None
     try:
-        return _run_export(model, inputs, "DYNAMIC", oblivious=small)
+        return _run_export(model, inputs, "DYNAMIC", oblivious=bool(small)), _doubts(small)
     except Exception as error:  # the model is the user's code and may raise anything
         if not _is_constraint(error):
             raise CaptureError(_describe_failure(error)) from error
@@ -125,20 +137,48 @@ def _export(model: torch.nn.Module, inputs: ModelInputs) -> ExportedProgram:
     if not small:
         # A size inside the model, such as sequence - 1, may still be 1 with this example.
         try:
-            return _run_export(model, inputs, "DYNAMIC", oblivious=True)
+            return _run_export(model, inputs, "DYNAMIC", oblivious=True), _doubts(["a size in the model"])
         except Exception as error:
             if not _is_constraint(error):
                 raise CaptureError(_describe_failure(error)) from error
     raise CaptureError(_describe_fixed_axes(model, inputs, failure)) from failure
 
 
-def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, oblivious: bool) -> ExportedProgram:
+def _doubts(small: Sequence[str]) -> list[str]:
+    return [
+        f"dynamic axis {name!r} has size 0 or 1 in the example, which torch.export may have taken for a constant; "
+        f"give an example with 2 or more, or verify the file at another size"
+        for name in small
+    ]
+
+
+def _enlarged(inputs: ModelInputs) -> ModelInputs:
+    """Returns inputs in which every dynamic axis has at least two elements."""
+    tensors = []
+    for item in inputs.tensors:
+        tensor = item.tensor
+        for axis in item.dynamic:
+            if tensor.shape[axis] == 0:
+                tensor = tensor.new_zeros((*tensor.shape[:axis], 1, *tensor.shape[axis + 1 :]))
+            if tensor.shape[axis] == 1:
+                tensor = torch.cat([tensor, tensor], axis)
+        tensors.append(dataclasses.replace(item, tensor=tensor))
+    args, kwargs = inputs.rebuild([item.tensor for item in tensors])
+    leaves = tuple(pytree.tree_leaves((list(args), kwargs)))
+    return ModelInputs(args, kwargs, tuple(tensors), leaves, inputs._spec)
+
+
+def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, oblivious: bool = False) -> ExportedProgram:
     shapes = _dynamic_shapes(model, inputs, hint)
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(_no_fast_path())
+        stack.enter_context(whole_rnns())
+        stack.enter_context(warnings.catch_warnings())
+        # RNNs keep a list of their own weights, which torch.export takes for state that is written.
+        warnings.filterwarnings("ignore", message="The tensor attribute", category=UserWarning)
         if oblivious and hasattr(shape_config, "backed_size_oblivious"):
-            stack.enter_context(shape_config.patch(backed_size_oblivious=True))
+            stack.enter_context(shape_config.patch({"backed_size_oblivious": True}))
         return torch.export.export(model, inputs.args, inputs.kwargs, dynamic_shapes=shapes, strict=False)
 
 
@@ -221,11 +261,13 @@ def _describe_failure(error: Exception) -> str:
     traceback = error.__traceback__
     while traceback is not None:
         filename = traceback.tb_frame.f_code.co_filename
-        if not is_library_file(filename):
+        # PyTorch solves its constraints on sizes with sympy, which is no place in the model.
+        if not is_library_file(filename) and f"{os.sep}sympy{os.sep}" not in filename:
             place = f" at {filename}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
+    what = f"the model raised while torch.export captured it{place}" if place else "torch.export could not capture the model"
     return (
-        f"the model raised while torch.export captured it{place}: {type(error).__name__}: {error}\n"
+        f"{what}: {type(error).__name__}: {error}\n"
         f"Check that the model runs with these arguments in eager PyTorch; capture='trace' may capture what torch.export cannot"
     )
 
@@ -241,9 +283,9 @@ def _input_nodes(program: ExportedProgram, inputs: ModelInputs) -> list[tuple[In
     return [(item, placeholders[spec.arg.name]) for item, spec in zip(inputs.tensors, tensors, strict=True)]
 
 
-def _to_source(program: ExportedProgram, inputs: ModelInputs) -> Captured:
-    """Converts an exported program."""
-    symbols = Symbols()
+def _to_source(program: ExportedProgram, inputs: ModelInputs, doubts: list[str]) -> Captured:
+    """Converts an exported program; with `doubts` about it, no size of 0 or 1 is taken for a fact."""
+    symbols = Symbols(trusts_one=not doubts)
     pairs = _input_nodes(program, inputs)
     for item, node in pairs:
         for axis, name in item.dynamic.items():
@@ -252,9 +294,9 @@ def _to_source(program: ExportedProgram, inputs: ModelInputs) -> Captured:
     env: dict[str, Argument] = {}
     for item, node in pairs:
         kind = type_of(node.meta["val"], symbols)
-        shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(kind.shape or ()))
-        strides, example = item.tensor.stride(), tuple(item.tensor.shape)
-        env[node.name] = SourceValue(item.name, SourceType(kind.dtype, shape, False, strides, example))
+        sizes = map(Symbols().dim, node.meta["val"].shape)
+        shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(sizes))
+        env[node.name] = SourceValue(item.name, dataclasses.replace(kind, shape=shape))
         graph.inputs.append(env[node.name])
     constants = Constants()
     for spec in program.graph_signature.input_specs:
@@ -262,7 +304,7 @@ def _to_source(program: ExportedProgram, inputs: ModelInputs) -> Captured:
             env[spec.arg.name] = _bound_value(program, spec, constants)
     names = [node.name for node in program.graph.nodes if node.op == "placeholder"]
     results = GraphConverter(graph, symbols, constants).convert(program.graph_module, [env[name] for name in names])
-    captured = Captured(graph)
+    captured = Captured(graph, doubts)
     for output, spec in zip(results, program.graph_signature.output_specs, strict=True):
         # What else a program returns (mutated buffers, tokens) is no output of the model.
         if spec.kind is OutputKind.USER_OUTPUT:

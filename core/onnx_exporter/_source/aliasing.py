@@ -160,6 +160,4 @@ class AliasSets:
 
 def writes_anything(graph: SourceGraph, cache: EffectsCache) -> bool:
     """Tells whether any node of the graph or of its blocks writes."""
-    return any(
-        cache.of(node).writes or any(writes_anything(block, cache) for block in node.blocks) for node in graph.nodes
-    )
+    return any(cache.of(node).writes or any(writes_anything(block, cache) for block in node.blocks) for node in graph.nodes)

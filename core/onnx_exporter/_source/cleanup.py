@@ -5,14 +5,16 @@ from __future__ import annotations
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue
 
 _NO_EFFECT = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"),
-        *("_functional_assert_scalar", "_make_dep_token", "sym_constrain_range", "sym_constrain_range_for_size"),
-        *("_functional_sym_constrain_range", "_functional_sym_constrain_range_for_size", "_print", "warn"),
-        *("manual_seed", "record_stream", "retain_grad"),
-    )
-) | {"prim::Print", "profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit"}
+    {
+        *("aten::_assert_async", "aten::_assert_scalar", "aten::_assert_tensor_metadata", "aten::_make_dep_token"),
+        *("aten::_functional_assert_async", "aten::_functional_assert_scalar"),
+        *("aten::sym_constrain_range", "aten::sym_constrain_range_for_size"),
+        *("aten::_functional_sym_constrain_range", "aten::_functional_sym_constrain_range_for_size"),
+        *("aten::_print", "aten::warn", "aten::manual_seed", "aten::record_stream", "aten::retain_grad", "prim::Print"),
+        *("profiler::_record_function_enter", "profiler::_record_function_enter_new"),
+        "profiler::_record_function_exit",
+    }
+)
 """Operators that check or report and compute nothing: ONNX has no place for them."""
 
 

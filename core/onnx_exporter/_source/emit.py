@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -50,6 +51,7 @@ def without_strides(type: SourceType) -> SourceType:
     return dataclasses.replace(type, strides=None)
 
 
+@functools.cache
 def functional_operator(schema: torch.FunctionSchema) -> torch._ops.OpOverload | None:
     """Returns the operator that computes what `schema` writes, and writes nothing.
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from onnx_exporter._source.aliasing import find_operator
-from onnx_exporter._source.graph import Argument, SourceGraph, SourceNode, SourceType, SourceValue, map_values
+from onnx_exporter._source.graph import Argument, SourceGraph, SourceNode, SourceType, SourceValue, map_values, values_in
 from onnx_exporter.errors import ExportError
 
 DEFAULT_LIMIT = 64 * 1024
@@ -16,14 +16,18 @@ DEFAULT_LIMIT = 64 * 1024
 
 _UNINITIALISED = frozenset(
     f"aten::{name}"
-    for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "empty_quantized")
+    for name in (
+        *("empty", "empty_like", "empty_strided", "empty_permuted", "empty_quantized"),
+        *("new_empty", "new_empty_strided"),
+    )
 )
+_DTYPE_ONLY = frozenset({"aten::new_zeros", "aten::new_ones", "aten::new_full"})
+"""Factories that ask the tensor they are called on for nothing but its dtype and device."""
+
 _DIVISIONS = frozenset({"aten::div", "aten::true_divide", "aten::divide"})
 
 
-def fold_constants(
-    graph: SourceGraph, limit: int = DEFAULT_LIMIT, weights: Container[SourceValue] | None = None
-) -> SourceGraph:
+def fold_constants(graph: SourceGraph, limit: int = DEFAULT_LIMIT, weights: Container[SourceValue] | None = None) -> SourceGraph:
     """Replaces what depends on constants only by its value, in place, and returns the graph.
 
     The graph must not write in place. Operators outside ATen are left: their plugins may want to see them.
@@ -57,7 +61,11 @@ class _Folder:
 
     def _is_constant(self, node: SourceNode) -> bool:
         """Whether a node depends on constants only and always computes the same."""
-        if any(value.constant is None or self._is_weight(value) for value in node.input_values()):
+        if node.op in _DTYPE_ONLY and node.arguments["self"].type.dtype is not None:
+            values = list(values_in([value for name, value in node.arguments.items() if name != "self"]))
+        else:
+            values = list(node.input_values())
+        if any(value.constant is None or self._is_weight(value) for value in values):
             return False
         if node.schema is None or node.blocks or not node.outputs or not node.op.startswith("aten::"):
             return False
@@ -106,46 +114,39 @@ def _can_be_held(result: Any) -> bool:
 
 
 def _compute(operator: torch._ops.OpOverload, node: SourceNode) -> list[Any]:
-    as_double = node.op in _DIVISIONS and node.arguments.get("rounding_mode") is None and node.outputs[0].type.is_number
-
-    def held(value: SourceValue) -> Argument:
-        if not value.type.is_number or value.constant is None:
-            return value.constant
-        number = value.constant.item()
-        # PyTorch divides numbers in its default dtype, Python in double precision.
-        return torch.tensor(float(number), dtype=torch.float64) if as_double else number
-
-    arguments = {name: map_values(argument, held) for name, argument in node.arguments.items()}
-    if node.schema is not None and as_double is False:
-        arguments = _with_tensors(node, arguments)
+    given = dict(node.arguments)
+    if node.op in _DTYPE_ONLY:
+        given["self"] = torch.empty((), dtype=given["self"].type.dtype)
+    arguments = {name: map_values(argument, _held) for name, argument in given.items()}
+    like = next((value.constant for value in node.input_values() if not value.type.is_number), None)
+    if node.op in _DIVISIONS and node.arguments.get("rounding_mode") is None and node.outputs[0].type.is_number:
+        # PyTorch divides integers in its default dtype, Python divides numbers in double precision.
+        like = torch.zeros((), dtype=torch.float64)
+    arguments = {
+        argument.name: _wrap(arguments[argument.name], like) if "Tensor" in str(argument.type) else arguments[argument.name]
+        for argument in operator._schema.arguments
+    }
     try:
         with torch.no_grad():
             result = operator(**arguments)
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
-        raise ExportError(f"{node.qualified_name} ({node.location}) fails on the constants it is given: {error}") from error
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        place = f"{node.qualified_name} ({node.location})"
+        raise ExportError(f"{place} fails on the constants it is given: {error}") from error
     return list(result) if isinstance(result, list | tuple) else [result]
 
 
-def _with_tensors(node: SourceNode, arguments: dict[str, Argument]) -> dict[str, Argument]:
-    """Wraps numbers inside lists of tensors, and a number that is the only tensor of the call.
-
-    A number in the place of one tensor of several stays a number, so that it is weaker in type promotion.
-    """
-    assert node.schema is not None
-    result = dict(arguments)
-    declared = {argument.name: str(argument.type) for argument in node.schema.arguments}
-    for name, argument in arguments.items():
-        if "Tensor" not in declared[name]:
-            continue
-        if isinstance(argument, list):
-            result[name] = [_wrap(item) for item in argument]
-        elif "self" in (name, next(iter(declared))) and not any(isinstance(item, torch.Tensor) for item in arguments.values()):
-            result[name] = _wrap(argument)
-    return result
+def _held(value: SourceValue) -> Argument:
+    assert value.constant is not None  # checked before
+    return value.constant.item() if value.type.is_number else value.constant
 
 
-def _wrap(item: Argument) -> Argument:
-    return item if item is None or isinstance(item, torch.Tensor) else torch.tensor(item, dtype=_dtype_of(item))
+def _wrap(argument: Argument, like: torch.Tensor | None) -> Argument:
+    """Makes a tensor of a number that stands in the place of one; beside a tensor, it is weaker in type promotion."""
+    if isinstance(argument, list):
+        return [_wrap(item, like) for item in argument]
+    if not isinstance(argument, bool | int | float):
+        return argument
+    return torch.tensor(argument, dtype=_dtype_of(argument) if like is None else torch.result_type(like, argument))
 
 
 def _dtype_of(number: object) -> torch.dtype:

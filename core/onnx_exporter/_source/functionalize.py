@@ -13,7 +13,16 @@ import dataclasses
 
 from onnx_exporter._source.aliasing import AliasSets, Effects, EffectsCache, writes_anything
 from onnx_exporter._source.emit import Emitter, unsupported, without_strides
-from onnx_exporter._source.graph import Argument, Location, SourceGraph, SourceNode, SourceType, SourceValue, map_values, values_in
+from onnx_exporter._source.graph import (
+    Argument,
+    Location,
+    SourceGraph,
+    SourceNode,
+    SourceType,
+    SourceValue,
+    map_values,
+    values_in,
+)
 from onnx_exporter._source.views import Inverse, is_partition, relation
 from onnx_exporter._source.writes import rebinding_view, written_values
 

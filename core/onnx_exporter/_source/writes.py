@@ -70,9 +70,7 @@ def written_values(
     Raises:
         UnsupportedOpError: If PyTorch has no out-of-place form of the operator.
     """
-    returned = {name: output.type for output, name in effects.aliased_outputs(node) if not effects.returns_list}
-    types = [without_strides(returned.get(name) or target.type) for name, target in targets]
-    types = [type if type.dtype is not None else target.type for type, (_, target) in zip(types, targets, strict=True)]
+    types = _result_types(node, effects, targets)
     special = _SPECIAL.get(node.op)
     if special is not None:
         return [special(emitter, node, arguments, types[0])]
@@ -86,16 +84,24 @@ def written_values(
     schema = node.schema if operator is None else operator._schema
     if operator is not None:
         arguments = bind(operator, arguments)
-    results = [SourceValue(type=type) for type in types]
+    results = [SourceValue(type=kind) for kind in types]
     outputs = _outputs(node, effects, [name for name, _ in targets], results)
     emitter.nodes.append(SourceNode(schema.name, schema.overload_name, arguments, outputs, node.location, schema=schema))
     is_out = any(argument.is_out for argument in node.schema.arguments)
     return [
-        _cast(emitter, node, result, type)
-        if _may_differ(schema.name, arguments, type, is_out)
-        else result
-        for result, type in zip(results, types, strict=True)
+        _cast(emitter, node, result, kind) if _may_differ(schema.name, arguments, kind, is_out) else result
+        for result, kind in zip(results, types, strict=True)
     ]
+
+
+def _result_types(node: SourceNode, effects: Effects, targets: list[tuple[str, SourceValue]]) -> list[SourceType]:
+    """The type of each written tensor after the write; an ``out=`` tensor may have taken another size."""
+    returned = {} if effects.returns_list else {name: output.type for output, name in effects.aliased_outputs(node)}
+    types = []
+    for name, target in targets:
+        after = returned.get(name, target.type)
+        types.append(without_strides(after if after.dtype is not None else target.type))
+    return types
 
 
 def _outputs(node: SourceNode, effects: Effects, names: list[str], results: list[SourceValue]) -> list[SourceValue]:
@@ -157,7 +163,9 @@ def _spread(emitter: Emitter, node: SourceNode, value: SourceValue, target: Sour
 def _copy(emitter: Emitter, node: SourceNode, arguments: dict[str, Argument], type: SourceType) -> SourceValue:
     source = arguments["src" if "src" in arguments else "other"]
     if not isinstance(source, SourceValue):
-        return emitter.call(_aten.full_like.default, arguments["self"], source, type=without_strides(type), location=node.location)
+        return emitter.call(
+            _aten.full_like.default, arguments["self"], source, type=without_strides(type), location=node.location
+        )
     return _spread(emitter, node, source, arguments["self"], type)
 
 

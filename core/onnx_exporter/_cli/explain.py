@@ -1,0 +1,108 @@
+"""``onnx-exporter explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import torch
+
+from onnx_exporter._cli._options import opset_option, plugin_options
+from onnx_exporter._plugins import PluginSet, load_plugins
+from onnx_exporter._registry import Candidate, Registry
+
+
+@click.command()
+@click.argument("operator")
+@opset_option
+@plugin_options
+def explain(operator: str, opset: int, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> None:
+    """Tells who converts OPERATOR (such as aten::elu or aten::max.dim), who else could, and what to do if nobody does."""
+    if "::" not in operator:
+        operator = f"aten::{operator}"
+    plugins = load_plugins(plugin, prefer)
+    registry = plugins.registry
+    name, _, overload = operator.partition(".")
+    overloads = [overload] if overload else ["", *_registered_overloads(registry, name)]
+    found = False
+    for each in overloads:
+        candidates = registry.candidates(name, each, opset)
+        own = [item for item in candidates if not each or overload or item.entry.name.endswith(f".{each}")]
+        if own:
+            found = True
+            _show(f"{name}.{each}" if each else name, opset, candidates)
+    rule = registry.passthrough(name, opset)
+    if rule is not None:
+        click.echo(f"{operator} falls through into domain {rule[0].domain!r} version {rule[0].version} (plugin {rule[1]})")
+        found = True
+    if not found:
+        _show_nobody(operator, name, overload, opset, plugins)
+
+
+def _registered_overloads(registry: Registry, name: str) -> list[str]:
+    return [key.partition(".")[2] for key, _ in registry.operators() if key.startswith(f"{name}.")]
+
+
+def _show(operator: str, opset: int, candidates: list[Candidate]) -> None:
+    first, *others = candidates
+    click.echo(f"{operator} at opset {opset}")
+    click.echo(f"  converted by  {_line(first)}")
+    summary = (first.entry.function.__doc__ or "").strip().split("\n")[0]
+    if summary:
+        click.echo(f"                {summary}")
+    for item in others:
+        click.echo(f"  then asked    {_line(item)}")
+
+
+def _line(item: Candidate) -> str:
+    return f"{item.entry.name} from opset {item.entry.opset}: {item.entry.function.__name__}, plugin {item.provider}, {item.entry.place}"
+
+
+def _show_nobody(operator: str, name: str, overload: str, opset: int, plugins: PluginSet) -> None:
+    """What to do about an operator that nobody converts."""
+    registry = plugins.registry
+    click.echo(f"nobody converts {operator} at opset {opset}")
+    later = registry.available_from(name, overload, opset)
+    if later is not None:
+        click.echo(f"  opset {later} has it: export with --opset {later}")
+    for item in plugins.plugins:
+        if item.error:
+            click.echo(f"  plugin {item.info.name} failed to load and might: {item.error}")
+        elif item.disabled and not item.info.is_builtin:
+            click.echo(f"  plugin {item.info.name} is disabled ({item.disabled}) and was not asked")
+    schemas = _schemas(name)
+    for schema in schemas[:6]:
+        click.echo(f"  schema        {schema}")
+    if not schemas:
+        click.echo("  PyTorch knows no operator of this name (is the library that defines it imported?)")
+    namespace = name.partition("::")[0]
+    close = registry.close_names(name)
+    if close:
+        click.echo(f"  similar       {', '.join(close)}")
+    if later is None and namespace == "aten":
+        click.echo(f"  it belongs in {_family(registry, name)}, in the folder of the lowest opset that has every ONNX operator it emits")
+        click.echo("                (see CONTRIBUTING.md: add an operator in five minutes)")
+    elif later is None:
+        click.echo(f"  try           pip install exporter-plugin-{namespace}, or write a plugin (docs/writing-a-plugin.md)")
+
+
+def _schemas(name: str) -> list[str]:
+    return [str(schema) for schema in torch._C._jit_get_schemas_for_operator(name)]
+
+
+def _family(registry: Registry, name: str) -> str:
+    """The file where operators of like names are, or the choice of files."""
+    words = set(name.partition("::")[2].strip("_").split("_"))
+    votes: dict[str, int] = {}
+    families = set()
+    for key, candidates in registry.operators():
+        if not key.startswith("aten::") or not candidates[-1].provider.name.startswith("symbolic_opset"):
+            continue
+        family = Path(candidates[-1].entry.place.rpartition(":")[0]).name
+        families.add(family)
+        shared = words & set(key.partition("::")[2].partition(".")[0].strip("_").split("_"))
+        if shared:
+            votes[family] = votes.get(family, 0) + len(shared)
+    if votes:
+        return max(sorted(votes), key=lambda family: votes[family])
+    return f"one of the family files ({', '.join(sorted(families))})"
