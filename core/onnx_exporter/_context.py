@@ -48,6 +48,7 @@ class GraphContext:
         self._candidates = candidates
         self._position = 0
         self._delegated = delegated
+        self._via = ""  # who converts the node once no table does
         self.node = node
         self.arguments = arguments
 
@@ -174,16 +175,16 @@ class GraphContext:
             sub.finish(nodes)
 
     def _origin(self) -> Origin:
-        entry = self._candidates[self._position].entry if self._candidates else None
-        provider = self._candidates[self._position].provider.name if self._candidates else ""
         location = self.node.location
         source = f"{location.file}:{location.line}" if location.file else ""
-        if entry is None:
-            return Origin(provider, "", "", location.module, source, self.node.qualified_name)
-        function = entry.function
+        op = self.node.qualified_name
+        if self._via or not self._candidates:
+            return Origin(self._via, "", "", location.module, source, op)
+        candidate = self._candidates[self._position]
+        function = candidate.entry.function
         code = getattr(function, "__code__", None)
         line = f"{code.co_filename}:{self._line_in(code)}" if code else ""
-        return Origin(provider, f"{function.__module__}.{function.__name__}", line, location.module, source, self.node.qualified_name)
+        return Origin(candidate.provider.name, f"{function.__module__}.{function.__name__}", line, location.module, source, op)
 
     @staticmethod
     def _line_in(code: Any) -> int:

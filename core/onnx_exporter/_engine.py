@@ -216,13 +216,14 @@ class Engine:
             return self._python_op(context)
         found = self.registry.passthrough(node.op, self.builder.opset)
         if found is not None:
-            rule, _ = found
+            rule, provider = found
+            context._via = provider.name
             name = node.op.rpartition("::")[2]
             context.domain_version(rule.domain, rule.version)
-            result = self.pass_through(context, f"{rule.domain}::{rule.rename.get(name, name)}")
-            return result
+            return self.pass_through(context, f"{rule.domain}::{rule.rename.get(name, name)}")
         for provider in self.registry.providers:
             if provider.fallback is not None:
+                context._via = provider.name
                 result = provider.fallback(context, node)
                 if result is not None:
                     return list(result) if isinstance(result, list | tuple) else [result]
@@ -247,6 +248,7 @@ class Engine:
         node = context.node
         symbolic = getattr(node.attributes["function"], "symbolic", None)
         if symbolic is not None:
+            context._via = f"{node.attributes['function'].__qualname__}.symbolic"
             result = symbolic(context, *context.arguments.values())
             return list(result) if isinstance(result, list | tuple) else [result]
         if not node.blocks:

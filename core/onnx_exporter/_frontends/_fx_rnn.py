@@ -11,28 +11,23 @@ import torch
 Kernel = Callable[..., tuple[torch.Tensor, ...]]
 
 
-def _lstm(input: torch.Tensor, hx: list[torch.Tensor], *rest: Any, **named: Any) -> tuple[torch.Tensor, ...]:
-    hidden, cell = hx
-    return _sequence(input, hidden, *rest, **named), torch.empty_like(hidden), torch.empty_like(cell)
+# Position of `bidirectional` among the arguments; the dispatcher passes all of them by position.
+_BIDIRECTIONAL = 7
 
 
-def _one_state(input: torch.Tensor, hx: torch.Tensor, *rest: Any, **named: Any) -> tuple[torch.Tensor, ...]:
-    return _sequence(input, hx, *rest, **named), torch.empty_like(hx)
+def _lstm(*args: Any) -> tuple[torch.Tensor, ...]:
+    hidden, cell = args[1]
+    return _sequence(args[0], hidden, args), torch.empty_like(hidden), torch.empty_like(cell)
 
 
-def _sequence(
-    input: torch.Tensor,
-    hidden: torch.Tensor,
-    params: Any,
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> torch.Tensor:
-    width = hidden.shape[2] * (2 if bidirectional else 1)
-    return input.new_empty((input.shape[0], input.shape[1], width))
+def _one_state(*args: Any) -> tuple[torch.Tensor, ...]:
+    return _sequence(args[0], args[1], args), torch.empty_like(args[1])
+
+
+def _sequence(steps: torch.Tensor, hidden: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+    """The results of all steps: as many as there are inputs, in the order of axes that they have."""
+    width = hidden.shape[2] * (2 if args[_BIDIRECTIONAL] else 1)
+    return steps.new_empty((steps.shape[0], steps.shape[1], width))
 
 
 @contextlib.contextmanager

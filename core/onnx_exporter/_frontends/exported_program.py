@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import inspect
 import os
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,9 @@ from onnx_exporter._frontends._inputs import DynamicAxes, InputTensor, ModelInpu
 from onnx_exporter._frontends.captured import Captured, is_library_file
 from onnx_exporter._source.graph import Argument, SourceGraph, SourceType, SourceValue, values_in
 from onnx_exporter.errors import ArgumentError, CaptureError
+
+_SOLVER = f"{os.sep}sympy{os.sep}"
+"""Part of the path of sympy, in which PyTorch solves its constraints on sizes; no place in a model."""
 
 
 def capture_export(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs) -> Captured:
@@ -123,11 +127,8 @@ def _export(model: torch.nn.Module, inputs: ModelInputs) -> tuple[ExportedProgra
     """
     _check_sizes(inputs)
     small = sorted({name for item in inputs.tensors for axis, name in item.dynamic.items() if item.tensor.shape[axis] < 2})
-    if small:
-        try:
-            return _run_export(model, _enlarged(inputs), "DYNAMIC"), []
-        except Exception:  # the model may refuse these sizes; what is wrong with its own example shows below
-            failure = None
+    if small and (program := _export_enlarged(model, inputs)) is not None:
+        return program, []
     try:
         return _run_export(model, inputs, "DYNAMIC", oblivious=bool(small)), _doubts(small)
     except Exception as error:  # the model is the user's code and may raise anything
@@ -137,19 +138,36 @@ def _export(model: torch.nn.Module, inputs: ModelInputs) -> tuple[ExportedProgra
     if not small:
         # A size inside the model, such as sequence - 1, may still be 1 with this example.
         try:
-            return _run_export(model, inputs, "DYNAMIC", oblivious=True), _doubts(["a size in the model"])
+            return _run_export(model, inputs, "DYNAMIC", oblivious=True), _doubts([""])
         except Exception as error:
             if not _is_constraint(error):
                 raise CaptureError(_describe_failure(error)) from error
     raise CaptureError(_describe_fixed_axes(model, inputs, failure)) from failure
 
 
-def _doubts(small: Sequence[str]) -> list[str]:
-    return [
-        f"dynamic axis {name!r} has size 0 or 1 in the example, which torch.export may have taken for a constant; "
-        f"give an example with 2 or more, or verify the file at another size"
-        for name in small
-    ]
+def _export_enlarged(model: torch.nn.Module, inputs: ModelInputs) -> ExportedProgram | None:
+    """Captures the model with longer axes; None if it then takes another course than with the example."""
+    try:
+        program = _run_export(model, _enlarged(inputs), "DYNAMIC")
+    except Exception:  # the model may refuse these sizes; the caller captures its own example next, and reports that
+        return None
+    guards = getattr(program.module(), "_guards_fn", None)
+    if guards is not None:
+        try:
+            # Conditions on sizes that the capture relied on, such as a branch that was taken.
+            guards(*pytree.tree_leaves((list(inputs.args), inputs.kwargs)))
+        except AssertionError:
+            return None
+    return program
+
+
+def _doubts(axes: Sequence[str]) -> list[str]:
+    """What to tell about a capture in which PyTorch took less care with sizes of 0 and 1; "" is a size inside the model."""
+    advice = "which torch.export may have taken for a constant; give a larger example, or verify the file at another size"
+    named = (
+        f"dynamic axis {name!r} has size 0 or 1 in the example" if name else "a size inside the model is 0 or 1" for name in axes
+    )
+    return [f"{what}, {advice}" for what in named]
 
 
 def _enlarged(inputs: ModelInputs) -> ModelInputs:
@@ -170,6 +188,7 @@ def _enlarged(inputs: ModelInputs) -> ModelInputs:
 
 def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, oblivious: bool = False) -> ExportedProgram:
     shapes = _dynamic_shapes(model, inputs, hint)
+    config: Any = shape_config
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(_no_fast_path())
@@ -177,8 +196,8 @@ def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, obliviou
         stack.enter_context(warnings.catch_warnings())
         # RNNs keep a list of their own weights, which torch.export takes for state that is written.
         warnings.filterwarnings("ignore", message="The tensor attribute", category=UserWarning)
-        if oblivious and hasattr(shape_config, "backed_size_oblivious"):
-            stack.enter_context(shape_config.patch({"backed_size_oblivious": True}))
+        if oblivious and hasattr(config, "backed_size_oblivious"):
+            stack.enter_context(config.patch({"backed_size_oblivious": True}))
         return torch.export.export(model, inputs.args, inputs.kwargs, dynamic_shapes=shapes, strict=False)
 
 
@@ -231,16 +250,20 @@ def _check_sizes(inputs: ModelInputs) -> None:
 
 
 def _is_constraint(error: Exception) -> bool:
-    """Whether ``torch.export`` says that an axis cannot be dynamic."""
+    """Whether ``torch.export`` says that an axis cannot be dynamic, or fails while it works out what to say."""
     kind = getattr(error, "error_type", None)
-    return getattr(kind, "name", "") == "CONSTRAINT_VIOLATION" or type(error).__name__ == "ConstraintViolationError"
+    if getattr(kind, "name", "") == "CONSTRAINT_VIOLATION" or type(error).__name__ == "ConstraintViolationError":
+        return True
+    return isinstance(error, NotImplementedError) and any(
+        _SOLVER in frame.filename for frame in traceback.extract_tb(error.__traceback__)
+    )
 
 
 def _describe_fixed_axes(model: torch.nn.Module, inputs: ModelInputs, error: Exception) -> str:
     """Says which axes the model fixes: those that stay constant when PyTorch may choose."""
-    said = str(error).split("\n\n")[0]
+    said = str(error).strip().split("\n\n")[0]
     places: list[str] = []
-    if hasattr(Dim, "AUTO"):
+    if hasattr(Dim, "AUTO") and not isinstance(error, NotImplementedError):
         # It has just been captured to the end, so it does not fail where axes may be fixed.
         program = _run_export(model, inputs, "AUTO", oblivious=True)
         for item, node in _input_nodes(program, inputs):
@@ -250,22 +273,21 @@ def _describe_fixed_axes(model: torch.nn.Module, inputs: ModelInputs, error: Exc
                     places.append(f"axis {axis} ({name!r}) of input {item.name!r} must be {size}")
     what = "; ".join(places) or "an axis in dynamic_axes must be constant"
     return (
-        f"torch.export finds that the model works for one size only: {what}.\n"
-        f"Leave it out of dynamic_axes, or change the model where it depends on the size. PyTorch said:\n{said}"
+        f"torch.export finds that the model, with this example, works for one size only: {what}.\n"
+        f"Leave it out of dynamic_axes, give a larger example, or change the model where it depends on the size. "
+        f"PyTorch said:\n{said}"
     )
 
 
 def _describe_failure(error: Exception) -> str:
     """Says which line of the model raised what."""
-    place = ""
-    traceback = error.__traceback__
-    while traceback is not None:
-        filename = traceback.tb_frame.f_code.co_filename
-        # PyTorch solves its constraints on sizes with sympy, which is no place in the model.
-        if not is_library_file(filename) and f"{os.sep}sympy{os.sep}" not in filename:
-            place = f" at {filename}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    what = f"the model raised while torch.export captured it{place}" if place else "torch.export could not capture the model"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library_file(frame.filename)]
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if _SOLVER not in frame.filename]
+    what = (
+        f"the model raised while torch.export captured it at {places[-1]}"
+        if places
+        else "torch.export could not capture the model"
+    )
     return (
         f"{what}: {type(error).__name__}: {error}\n"
         f"Check that the model runs with these arguments in eager PyTorch; capture='trace' may capture what torch.export cannot"

@@ -17,14 +17,19 @@ __all__ = [
     "Size",
     "add",
     "divide",
+    "element",
+    "is_size",
     "known_size",
     "maximum",
+    "minimum",
     "multiply",
     "normalize_axes",
     "normalize_axis",
     "rank_of",
+    "remainder",
     "same_size",
     "scalar",
+    "simplify",
     "size",
     "sizes",
     "subtract",
@@ -84,7 +89,7 @@ def sizes(g: GraphContext, x: Value) -> list[Size]:
 
 
 def element(item: Size) -> Dim | None:
-    """Returns what is proven of a size: an int, a symbol, or None."""
+    """Returns what is proven of a size: an int, a symbol, or None. Added in 0.1."""
     if isinstance(item, int):
         return item
     elements = item.elements
@@ -172,17 +177,41 @@ def divide(g: GraphContext, first: Size, second: Size) -> Size:
 
 
 def maximum(g: GraphContext, first: Size, second: Size) -> Size:
-    """Returns the larger size. Added in 0.1.
-
-    Below opset 12 ONNX's Max takes no integers, so it is computed from a comparison.
-    """
+    """Returns the larger size. Added in 0.1."""
     if isinstance(first, int) and isinstance(second, int):
         return max(first, second)
-    if g.opset >= 12:
-        return _binary(g, "Max", first, second)
+    return _binary(g, "Max", first, second) if g.opset >= 12 else _larger(g, first, second, first)
+
+
+def minimum(g: GraphContext, first: Size, second: Size) -> Size:
+    """Returns the smaller size. Added in 0.1."""
+    if isinstance(first, int) and isinstance(second, int):
+        return min(first, second)
+    return _binary(g, "Min", first, second) if g.opset >= 12 else _larger(g, second, first, first)
+
+
+def _larger(g: GraphContext, first: Size, second: Size, if_so: Size) -> Size:
+    """Returns `if_so`, one of the two, if ``first > second``, else the other: below opset 12 Max and Min take no integers."""
     a, b = scalar(g, first), scalar(g, second)
+    yes, no = (a, b) if if_so is first else (b, a)
+    if g.opset >= 9:
+        return simplify(g.op("Where", g.op("Greater", a, b), yes, no))
     greater = g.op("Cast", g.op("Greater", g.op("Cast", a, to=1), g.op("Cast", b, to=1)), to=7)
-    return simplify(g.op("Add", b, g.op("Mul", greater, g.op("Sub", a, b))))
+    return simplify(g.op("Add", no, g.op("Mul", greater, g.op("Sub", yes, no))))
+
+
+def remainder(g: GraphContext, first: Size, second: Size) -> Size:
+    """Returns ``first % second``; neither may be negative. Added in 0.1."""
+    if isinstance(first, int) and isinstance(second, int):
+        return first % second
+    return subtract(g, first, multiply(g, divide(g, first, second), second))
+
+
+def is_size(dim: Dim | None) -> bool:
+    """Whether what is proven of a number shows that it is not negative: an int, or the size of an axis. Added in 0.1."""
+    if isinstance(dim, int):
+        return dim >= 0
+    return dim is not None and dim.value is not None and dim.value.isidentifier()
 
 
 def total(g: GraphContext, items: Sequence[Size]) -> Size:

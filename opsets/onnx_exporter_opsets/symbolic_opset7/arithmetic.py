@@ -1,39 +1,206 @@
-"""Arithmetic between two tensors, with PyTorch's type promotion."""
+"""Arithmetic between tensors, with PyTorch's type promotion."""
 
 from __future__ import annotations
 
+import math
+
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import compute, dtypes, emit
 
 table = OpTable(opset=7)
 
 Number = Value | int | float
 
 
-def _scaled(g: GraphContext, other: Value, alpha: Number) -> Value:
-    """`other` times `alpha`."""
-    if not isinstance(alpha, Value) and alpha == 1:
-        return other
-    factor = alpha if isinstance(alpha, Value) else g.constant(alpha, like=other)
-    return g.op("Mul", other, factor)
+def _scaled(g: GraphContext, x: Value, factor: Number) -> Value:
+    """`x` times `factor`, in the type of `x`."""
+    if not isinstance(factor, Value):
+        return x if factor == 1 else compute.wide_op(g, "Mul", x, g.constant(factor, like=x))
+    assert x.dtype is not None
+    return compute.wide_op(g, "Mul", x, emit.cast(g, factor, x.dtype))
 
 
-@table.op("aten::add", promote=("self", "other"))
+@table.op("aten::add", "aten::__add__", promote=("self", "other"))
 def add(g: GraphContext, self: Value, other: Value, alpha: Number = 1) -> Value:
-    """``aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1)``: Add; Or for bools."""
-    if self.dtype is not None and self.dtype.is_floating_point is False and str(self.dtype) == "torch.bool":
-        return g.op("Or", self, other)
-    return g.op("Add", self, _scaled(g, other, alpha))
+    """``aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1)``: Mul and Add; Or for bools."""
+    if self.dtype is torch.bool:
+        # A true alpha changes nothing; a false one leaves self
+        alpha = compute.known_number(alpha)
+        if alpha is None:
+            raise g.unsupported("adding bools with an alpha that is not constant")
+        return g.op("Or", self, other) if alpha else self
+    return compute.wide_op(g, "Add", self, _scaled(g, other, alpha))
 
 
-@table.op("aten::sub", "aten::subtract", promote=("self", "other"))
+@table.op("aten::sub", "aten::subtract", "aten::__sub__", promote=("self", "other"))
 def sub(g: GraphContext, self: Value, other: Value, alpha: Number = 1) -> Value:
-    """``aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1)``: Sub."""
-    return g.op("Sub", self, _scaled(g, other, alpha))
+    """``aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1)``: Mul and Sub."""
+    return compute.wide_op(g, "Sub", self, _scaled(g, other, alpha))
 
 
-@table.op("aten::mul", "aten::multiply", promote=("self", "other"))
+@table.op("aten::rsub", "aten::__rsub__", promote=("self", "other"))
+def rsub(g: GraphContext, self: Value, other: Value, alpha: Number = 1) -> Value:
+    """``aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1)``: Mul and Sub, the operands changed over."""
+    return compute.wide_op(g, "Sub", other, _scaled(g, self, alpha))
+
+
+@table.op("aten::mul", "aten::multiply", "aten::__mul__", promote=("self", "other"))
 def mul(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::mul.Tensor(Tensor self, Tensor other)``: Mul; And for bools."""
-    if str(self.dtype) == "torch.bool":
+    if self.dtype is torch.bool:
         return g.op("And", self, other)
-    return g.op("Mul", self, other)
+    return compute.wide_op(g, "Mul", self, other)
+
+
+@table.op("aten::div", "aten::divide", "aten::true_divide", promote=("self", "other"), float_result=True)
+def div(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::div.Tensor(Tensor self, Tensor other)``: Div, of floats even where both are integers."""
+    return g.op("Div", self, other)
+
+
+@table.op("aten::div.Tensor_mode", "aten::div.Scalar_mode", "aten::divide.Tensor_mode", "aten::divide.Scalar_mode")
+def div_mode(g: GraphContext, self: Value, other: Value, rounding_mode: str | None = None) -> Value:
+    """``aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode)``: by the mode's own operator."""
+    if rounding_mode is None:
+        return g.call("aten::div", self, other)
+    if rounding_mode == "floor":
+        return g.call("aten::floor_divide", self, other)
+    dtype = dtypes.promote([self, other])
+    self, other = emit.cast(g, self, dtype), emit.cast(g, other, dtype)
+    if dtype.is_floating_point:
+        return g.call("aten::trunc", g.op("Div", self, other))
+    return compute.wide_op(g, "Div", self, other)
+
+
+def _is_power_of_two(x: Value) -> bool:
+    """Whether dividing by `x` is exact."""
+    number = compute.known_number(x)
+    return number is not None and number != 0 and math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5
+
+
+def _toward_floor(g: GraphContext, quotient: Value, rest: Value, divisor: Value) -> Value:
+    """Lowers a truncated integer quotient by one where the remainder's sign differs from the divisor's."""
+    differs = g.op("Xor", compute.is_negative(g, rest), compute.is_negative(g, divisor))
+    lower = g.op("And", differs, g.op("Not", g.op("Equal", rest, g.constant(0, like=rest))))
+    assert rest.dtype is not None
+    return g.op("Sub", quotient, emit.cast(g, lower, rest.dtype))
+
+
+@table.op("aten::floor_divide", promote=("self", "other"))
+def floor_divide(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::floor_divide(Tensor self, Tensor other)``: Div, corrected where it truncated upwards.
+
+    The floor of a rounded quotient may be one too large (1.0 // 0.1 is 9), so below opset 10, which has Mod,
+    floats are divided by powers of two only.
+    """
+    if dtypes.is_floating(self.dtype):
+        if not _is_power_of_two(other):
+            raise g.unsupported("floor_divide of floats needs Mod, of opset 10")
+        return g.op("Floor", g.op("Div", self, other))
+    if self.elements is not None and compute.is_nonnegative_size(self) and compute.is_nonnegative_size(other):
+        return g.op("Div", self, other)
+    dtype, wide = self.dtype, compute.wide_dtype(self.dtype)
+    assert dtype is not None and wide is not None
+    a, b = emit.cast(g, self, wide), emit.cast(g, other, wide)
+    quotient = g.op("Div", a, b)
+    rest = g.op("Sub", a, g.op("Mul", quotient, b))
+    return emit.cast(g, _toward_floor(g, quotient, rest, b), dtype)
+
+
+@table.op("aten::remainder", "aten::__mod__", promote=("self", "other"))
+def remainder(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::remainder.Tensor(Tensor self, Tensor other)``: what floor division leaves; it has the divisor's sign."""
+    quotient = floor_divide(g, self, other)
+    return compute.wide_op(g, "Sub", self, compute.wide_op(g, "Mul", quotient, other))
+
+
+@table.op("aten::fmod", promote=("self", "other"))
+def fmod(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::fmod.Tensor(Tensor self, Tensor other)``: what truncating division leaves; it has the dividend's sign."""
+    if dtypes.is_floating(self.dtype):
+        if not _is_power_of_two(other):
+            raise g.unsupported("fmod of floats needs Mod, of opset 10")
+        quotient = g.call("aten::trunc", g.op("Div", self, other))
+    else:
+        quotient = compute.wide_op(g, "Div", self, other)
+    return compute.wide_op(g, "Sub", self, compute.wide_op(g, "Mul", quotient, other))
+
+
+@table.op("aten::pow", "aten::float_power", promote=("self", "exponent"))
+def pow_(g: GraphContext, self: Value, exponent: Value) -> Value:
+    """``aten::pow.Tensor_Scalar(Tensor self, Scalar exponent)``: Pow, or something simpler for a small constant.
+
+    Integers have no Pow before opset 12; there a small constant exponent becomes products.
+    """
+    number = compute.known_number(exponent) if exponent.rank == 0 else None
+    if number == 1:
+        return self
+    if number is not None and number in (2, 3, 4) and (number == 2 or not dtypes.is_floating(self.dtype)):
+        result = self
+        for _ in range(int(number) - 1):
+            result = compute.wide_op(g, "Mul", result, self)
+        return result
+    if dtypes.is_floating(self.dtype):
+        if number == 0.5:
+            return g.op("Sqrt", self)
+        if number == -1:
+            return g.op("Reciprocal", self)
+        return g.op("Pow", self, exponent)
+    if g.opset < 12:
+        raise g.unsupported("pow of integers needs opset 12")
+    return compute.wide_op(g, "Pow", self, exponent)
+
+
+@table.op("aten::addcmul", promote=("self", "tensor1", "tensor2"))
+def addcmul(g: GraphContext, self: Value, tensor1: Value, tensor2: Value, value: Number = 1) -> Value:
+    """``aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)``: Mul and Add."""
+    return compute.wide_op(g, "Add", self, _scaled(g, compute.wide_op(g, "Mul", tensor1, tensor2), value))
+
+
+@table.op("aten::addcdiv", promote=("self", "tensor1", "tensor2"))
+def addcdiv(g: GraphContext, self: Value, tensor1: Value, tensor2: Value, value: Number = 1) -> Value:
+    """``aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)``: Div and Add."""
+    return g.op("Add", self, g.op("Div", _scaled(g, tensor1, value), tensor2))
+
+
+@table.op("aten::lerp", promote=("self", "end", "weight"))
+def lerp(g: GraphContext, self: Value, end: Value, weight: Value) -> Value:
+    """``aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight)``: Sub, Mul and Add."""
+    return g.op("Add", self, g.op("Mul", weight, g.op("Sub", end, self)))
+
+
+@table.op("aten::maximum", "aten::max.other", promote=("self", "other"))
+def maximum(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::maximum(Tensor self, Tensor other)``: Max; Or for bools."""
+    return _extreme(g, "Max", self, other)
+
+
+@table.op("aten::minimum", "aten::min.other", promote=("self", "other"))
+def minimum(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::minimum(Tensor self, Tensor other)``: Min; And for bools."""
+    return _extreme(g, "Min", self, other)
+
+
+def _extreme(g: GraphContext, op_type: str, a: Value, b: Value) -> Value:
+    """Max or Min of two values of one type. Before opset 12 they take only floats, before opset 8 they do not broadcast."""
+    if a.dtype is torch.bool:
+        return g.op("Or" if op_type == "Max" else "And", a, b)
+    if not dtypes.is_floating(a.dtype) and g.opset < 12:
+        return _extreme_of_integers(g, op_type, a, b)
+    if g.opset < 8 and (a.shape is None or a.shape != b.shape):
+        raise g.unsupported(f"{op_type} of different shapes needs opset 8")
+    return compute.wide_op(g, op_type, a, b)
+
+
+def _extreme_of_integers(g: GraphContext, op_type: str, a: Value, b: Value) -> Value:
+    """Chooses by comparing, through arithmetic that may wrap around and back."""
+    chosen = g.call("aten::gt" if op_type == "Max" else "aten::lt", a, b)
+    if g.opset >= 9:
+        return emit.where(g, chosen, a, b)
+    dtype = compute.wide_dtype(a.dtype)
+    assert dtype is not None and a.dtype is not None
+    first, second = emit.cast(g, a, dtype), emit.cast(g, b, dtype)
+    step = g.op("Mul", emit.cast(g, chosen, dtype), g.op("Sub", first, second))
+    return emit.cast(g, g.op("Add", second, step), a.dtype)

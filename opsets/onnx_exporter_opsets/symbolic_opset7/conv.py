@@ -33,11 +33,14 @@ def convolution(
     batched = shapes.rank_of(g, input) == spatial + 2
     x = input if batched else emit.unsqueeze(g, input, [0])
     pads = _per_axis(padding, spatial)
+    kernel = [shapes.known_size(weight, axis + 2) for axis in range(spatial)]
     common = {
         "strides": _per_axis(stride, spatial),
-        "pads": pads + pads,
+        "pads": pads if len(pads) == 2 * spatial else pads + pads,
         "dilations": _per_axis(dilation, spatial),
         "group": groups,
+        # Conv takes it from the weight, but a weight computed when the model runs may have no known sizes
+        "kernel_shape": None if None in kernel else kernel,
     }
     if transposed:
         extra = _per_axis(output_padding, spatial)
@@ -45,3 +48,69 @@ def convolution(
     else:
         result = g.op("Conv", x, weight, bias, **common)
     return result if batched else emit.squeeze(g, result, [0])
+
+
+@table.op("aten::conv1d", "aten::conv2d", "aten::conv3d")
+def conv(
+    g: GraphContext,
+    input: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: list[int] = [1],  # noqa: B006 - never written to
+    padding: list[int] = [0],  # noqa: B006
+    dilation: list[int] = [1],  # noqa: B006
+    groups: int = 1,
+) -> Value:
+    """``aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, ...)``: Conv."""
+    return g.call("aten::convolution", input, weight, bias, stride, padding, dilation, False, [0], groups)
+
+
+@table.op("aten::_convolution_mode", "aten::conv1d.padding", "aten::conv2d.padding", "aten::conv3d.padding")
+def conv_padding(
+    g: GraphContext,
+    input: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: list[int],
+    padding: str,
+    dilation: list[int],
+    groups: int,
+) -> Value:
+    """``aten::conv2d.padding(..., str padding="valid")``: Conv with the pads that the word stands for."""
+    spatial = shapes.rank_of(g, weight) - 2
+    pads = [0] * spatial
+    if padding == "same":
+        before, after = [], []
+        for axis, step in enumerate(_per_axis(dilation, spatial)):
+            kernel = shapes.known_size(weight, axis + 2)
+            if kernel is None:
+                raise g.unsupported("padding='same' with a kernel whose size is only known when the model runs")
+            both = step * (kernel - 1)
+            before.append(both // 2)
+            after.append(both - both // 2)
+        pads = before + after
+    return g.call("aten::convolution", input, weight, bias, stride, pads, dilation, False, [0], groups)
+
+
+@table.op("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
+def conv_transpose(
+    g: GraphContext,
+    input: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: list[int] = [1],  # noqa: B006 - never written to
+    padding: list[int] = [0],  # noqa: B006
+    output_padding: list[int] = [0],  # noqa: B006
+    groups: int = 1,
+    dilation: list[int] = [1],  # noqa: B006
+) -> Value:
+    """``aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, ...)``: ConvTranspose."""
+    return g.call("aten::convolution", input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+@table.op("aten::conv_tbc")
+def conv_tbc(g: GraphContext, self: Value, weight: Value, bias: Value, pad: int = 0) -> Value:
+    """``aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0)``: Conv of time-major sequences."""
+    x, kernel = emit.transpose(g, self, [1, 2, 0]), emit.transpose(g, weight, [2, 1, 0])
+    result = g.call("aten::convolution", x, kernel, bias, [1], [pad], [1], False, [0], 1)
+    return emit.transpose(g, result, [2, 0, 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import emit
+from onnx_exporter.helpers import dtypes, emit, shapes
 
 table = OpTable(opset=7)
 
@@ -11,8 +11,130 @@ table = OpTable(opset=7)
 @table.op("aten::linear")
 def linear(g: GraphContext, input: Value, weight: Value, bias: Value | None = None) -> Value:
     """``aten::linear(Tensor input, Tensor weight, Tensor? bias=None)``: Gemm for matrices, else MatMul and Add."""
-    if input.rank == 2 and weight.rank == 2 and bias is not None and bias.rank == 1:
+    if input.rank == 2 and weight.rank == 2 and bias is not None and bias.rank == 1 and dtypes.is_floating(input.dtype):
         return g.op("Gemm", input, weight, bias, transB=1)
     transposed = weight if weight.rank == 1 else emit.transpose(g, weight, [1, 0])
     result = g.op("MatMul", input, transposed)
+    return result if bias is None else g.op("Add", result, bias)
+
+
+@table.op("aten::matmul", "aten::linalg_matmul")
+def matmul(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::matmul(Tensor self, Tensor other)``: MatMul, whose broadcasting is that of PyTorch."""
+    return g.op("MatMul", self, other)
+
+
+@table.op("aten::mm", "aten::bmm")
+def mm(g: GraphContext, self: Value, mat2: Value) -> Value:
+    """``aten::mm(Tensor self, Tensor mat2)``: MatMul."""
+    return g.call("aten::matmul", self, mat2)
+
+
+@table.op("aten::mv")
+def mv(g: GraphContext, self: Value, vec: Value) -> Value:
+    """``aten::mv(Tensor self, Tensor vec)``: MatMul."""
+    return g.call("aten::matmul", self, vec)
+
+
+@table.op("aten::dot")
+def dot(g: GraphContext, self: Value, tensor: Value) -> Value:
+    """``aten::dot(Tensor self, Tensor tensor)``: MatMul of vectors."""
+    return g.call("aten::matmul", self, tensor)
+
+
+@table.op("aten::vdot")
+def vdot(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::vdot(Tensor self, Tensor other)``: as dot, for numbers that are real."""
+    if self.dtype is not None and self.dtype.is_complex:
+        raise g.unsupported("vdot of complex vectors")
+    return g.call("aten::matmul", self, other)
+
+
+@table.op("aten::inner")
+def inner(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::inner(Tensor self, Tensor other)``: sums over the last axis of both."""
+    if 0 in (self.rank, other.rank):
+        return g.call("aten::mul", self, other)
+    rank, other_rank = shapes.rank_of(g, self), shapes.rank_of(g, other)
+    if other_rank <= 2:
+        transposed = other if other_rank == 1 else emit.transpose(g, other, [1, 0])
+        return g.op("MatMul", self, transposed)
+    keep = [*shapes.sizes(g, self)[:-1], *shapes.sizes(g, other)[:-1]]
+    rows = self if rank == 1 else emit.flatten_to(g, self, 0, -2)
+    columns = emit.transpose(g, emit.flatten_to(g, other, 0, -2), [1, 0])
+    return emit.reshape(g, g.op("MatMul", rows, columns), keep)
+
+
+@table.op("aten::outer", "aten::ger")
+def outer(g: GraphContext, self: Value, vec2: Value) -> Value:
+    """``aten::outer(Tensor self, Tensor vec2)``: a product of a column and a row."""
+    return g.call("aten::mul", emit.unsqueeze(g, self, [1]), emit.unsqueeze(g, vec2, [0]))
+
+
+def _scaled(g: GraphContext, x: Value, factor: float) -> Value:
+    return x if factor == 1 else g.op("Mul", x, g.constant(factor, like=x))
+
+
+def _weighted_sum(g: GraphContext, self: Value, product: Value, beta: float, alpha: float) -> Value:
+    """``beta * self + alpha * product``; PyTorch does not read `self` where beta is 0."""
+    product = _scaled(g, product, alpha)
+    if beta != 0:
+        return g.op("Add", _scaled(g, self, beta), product)
+    return product
+
+
+@table.op("aten::addmm")
+def addmm(g: GraphContext, self: Value, mat1: Value, mat2: Value, beta: float = 1, alpha: float = 1) -> Value:
+    """``aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)``: Gemm."""
+    if dtypes.is_floating(self.dtype) and beta != 0 and (self.rank or 0) >= 1:
+        return g.op("Gemm", mat1, mat2, self, alpha=float(alpha), beta=float(beta))
+    return _weighted_sum(g, self, g.call("aten::matmul", mat1, mat2), beta, alpha)
+
+
+@table.op("aten::_addmm_activation")
+def addmm_activation(
+    g: GraphContext, self: Value, mat1: Value, mat2: Value, beta: float = 1, alpha: float = 1, use_gelu: bool = False
+) -> Value:
+    """``aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, ...)``: addmm, then Relu or the tanh Gelu."""
+    result = g.call("aten::addmm", self, mat1, mat2, beta, alpha)
+    return g.call("aten::gelu", result, "tanh") if use_gelu else g.op("Relu", result)
+
+
+@table.op("aten::baddbmm")
+def baddbmm(g: GraphContext, self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Value:
+    """``aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)``: MatMul and Add."""
+    return _weighted_sum(g, self, g.call("aten::matmul", batch1, batch2), beta, alpha)
+
+
+@table.op("aten::addbmm")
+def addbmm(g: GraphContext, self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Value:
+    """``aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, ...)``: as baddbmm, summed over the batch."""
+    product = emit.reduce(g, "ReduceSum", g.call("aten::matmul", batch1, batch2), [0], keepdims=False)
+    return _weighted_sum(g, self, product, beta, alpha)
+
+
+@table.op("aten::addmv")
+def addmv(g: GraphContext, self: Value, mat: Value, vec: Value, beta: float = 1, alpha: float = 1) -> Value:
+    """``aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)``: MatMul and Add."""
+    return _weighted_sum(g, self, g.call("aten::matmul", mat, vec), beta, alpha)
+
+
+@table.op("aten::addr")
+def addr(g: GraphContext, self: Value, vec1: Value, vec2: Value, beta: float = 1, alpha: float = 1) -> Value:
+    """``aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)``: an outer product and Add."""
+    return _weighted_sum(g, self, g.call("aten::outer", vec1, vec2), beta, alpha)
+
+
+@table.op("aten::bilinear")
+def bilinear(g: GraphContext, input1: Value, input2: Value, weight: Value, bias: Value | None = None) -> Value:
+    """``aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)``: ``x1 @ W[k] @ x2`` for every k.
+
+    One MatMul of x1 with all W[k] side by side, then a product with x2 and a sum.
+    """
+    out_features, first, second = (shapes.size(g, weight, axis) for axis in range(3))
+    lead = shapes.sizes(g, input1)[:-1]
+    side_by_side = emit.reshape(g, emit.transpose(g, weight, [1, 0, 2]), [first, shapes.multiply(g, out_features, second)])
+    projected = emit.reshape(g, g.op("MatMul", input1, side_by_side), [*lead, out_features, second])
+    product = g.op("MatMul", projected, emit.unsqueeze(g, input2, [-1]))
+    result = emit.squeeze(g, product, [-1])
     return result if bias is None else g.op("Add", result, bias)

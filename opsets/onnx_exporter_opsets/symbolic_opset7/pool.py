@@ -1,25 +1,171 @@
-"""Pooling."""
+"""Pooling by windows of a given size."""
 
 from __future__ import annotations
 
+import math
+
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import dtypes, emit, shapes
 
 table = OpTable(opset=7)
 
 
-@table.op("aten::max_pool2d")
-def max_pool2d(
-    g: GraphContext, self: Value, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool
+def _per_axis(values: list[int], rank: int) -> list[int]:
+    return values * rank if len(values) == 1 else values
+
+
+def _end_pads(g: GraphContext, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool) -> list[int]:
+    """Padding at the end of each axis with which windows rounded down are those that PyTorch takes.
+
+    Rounding up is rounding down with ``stride - 1`` more. PyTorch then drops a last window that starts in the
+    padding at the end; such a window exists only where that padding is at least a window long, so the
+    padding is held below that. The sizes of the input play no part.
+    """
+    if not ceil_mode:
+        return list(padding)
+    windows = [step * (size - 1) + 1 for size, step in zip(kernel, dilation, strict=True)]
+    return [min(pad + step - 1, window - 1) for pad, step, window in zip(padding, stride, windows, strict=True)]
+
+
+def _lowest(dtype: torch.dtype | None) -> float | int:
+    """What never wins against a number."""
+    if dtype is not None and not dtype.is_floating_point:
+        return int(torch.iinfo(dtype).min)
+    return -math.inf
+
+
+def _with_batch(g: GraphContext, x: Value, spatial: int) -> tuple[Value, bool]:
+    batched = shapes.rank_of(g, x) == spatial + 2
+    return (x if batched else emit.unsqueeze(g, x, [0])), batched
+
+
+def _max_pool(
+    g: GraphContext,
+    spatial: int,
+    x: Value,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    ceil_mode: bool,
+    with_indices: bool,
+) -> tuple[Value, Value | None]:
+    kernel = _per_axis(kernel_size, spatial)
+    strides = _per_axis(stride, spatial) if stride else kernel
+    begin, steps = _per_axis(padding, spatial), _per_axis(dilation, spatial)
+    end = _end_pads(g, kernel, strides, begin, steps, ceil_mode)
+    if any(step != 1 for step in steps) and g.opset < 10:
+        raise g.unsupported("MaxPool has dilations from opset 10 on")
+    if with_indices and g.opset < 8:
+        raise g.unsupported("MaxPool tells the positions of the maxima from opset 8 on")
+    x, batched = _with_batch(g, x, spatial)
+    planes = x
+    # runtimes want padding shorter than the kernel, which PyTorch's dilated windows may exceed
+    if any(pad >= size for pad, size in zip(end, kernel, strict=True)):
+        if with_indices:
+            raise g.unsupported("positions of the maxima of dilated windows that go far past the end (ceil_mode)")
+        x = emit.pad(g, x, [0, 0, *begin], [0, 0, *end], value=_lowest(x.dtype))
+        begin, end = [0] * spatial, [0] * spatial
+    attributes = {
+        "kernel_shape": kernel,
+        "strides": strides,
+        "pads": [*begin, *end],
+        "dilations": steps if any(step != 1 for step in steps) else None,
+    }
+    if not with_indices:
+        result = g.op("MaxPool", x, **attributes)
+        return (result if batched else emit.squeeze(g, result, [0])), None
+    result, positions = g.op("MaxPool", x, outputs=2, **attributes)
+    # ONNX counts from the start of the tensor, PyTorch from the start of each plane
+    plane = shapes.scalar(g, shapes.total(g, [shapes.size(g, planes, axis + 2) for axis in range(spatial)]))
+    indices = g.op("Sub", positions, g.op("Mul", g.op("Div", positions, plane), plane))
+    if not batched:
+        result, indices = emit.squeeze(g, result, [0]), emit.squeeze(g, indices, [0])
+    return result, indices
+
+
+def _register_max_pool(spatial: int) -> None:
+    @table.op(f"aten::max_pool{spatial}d")
+    def max_pool(
+        g: GraphContext,
+        self: Value,
+        kernel_size: list[int],
+        stride: list[int] = [],  # noqa: B006 - never written to
+        padding: list[int] = [0],  # noqa: B006
+        dilation: list[int] = [1],  # noqa: B006
+        ceil_mode: bool = False,
+    ) -> Value:
+        """``aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], ...)``: MaxPool."""
+        return _max_pool(g, spatial, self, kernel_size, stride, padding, dilation, ceil_mode, False)[0]
+
+    @table.op(f"aten::max_pool{spatial}d_with_indices")
+    def max_pool_with_indices(
+        g: GraphContext,
+        self: Value,
+        kernel_size: list[int],
+        stride: list[int] = [],  # noqa: B006 - never written to
+        padding: list[int] = [0],  # noqa: B006
+        dilation: list[int] = [1],  # noqa: B006
+        ceil_mode: bool = False,
+    ) -> tuple[Value, Value | None]:
+        """``aten::max_pool2d_with_indices(Tensor self, ...) -> (Tensor, Tensor)``: MaxPool with both outputs."""
+        return _max_pool(g, spatial, self, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def _avg_pool(
+    g: GraphContext,
+    spatial: int,
+    x: Value,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
 ) -> Value:
-    """``aten::max_pool2d``: MaxPool."""
-    if ceil_mode or any(item != 1 for item in dilation):
-        raise g.unsupported("todo")
-    return g.op("MaxPool", self, kernel_shape=kernel_size, strides=stride or kernel_size, pads=padding * 2)
+    kernel = _per_axis(kernel_size, spatial)
+    strides = _per_axis(stride, spatial) if stride else kernel
+    begin = _per_axis(padding, spatial)
+    end = _end_pads(g, kernel, strides, begin, [1] * spatial, ceil_mode)
+    x, batched = _with_batch(g, x, spatial)
+    if not dtypes.is_floating(x.dtype):
+        raise g.unsupported("averages of integers")
+    counts_all = divisor_override is not None
+    if counts_all:
+        x = emit.pad(g, x, [0, 0, *begin], [0, 0, *end])
+        begin, end = [0] * spatial, [0] * spatial
+    elif count_include_pad and any(begin) and begin != end:
+        # The padding counts, what rounding up adds behind it does not; so the former is made part of the data.
+        x = emit.pad(g, x, [0, 0, *begin], [0, 0, *begin])
+        begin, end = [0] * spatial, [max(0, after - before) for before, after in zip(begin, end, strict=True)]
+        count_include_pad = False
+    include = count_include_pad and begin == end and any(begin)
+    result = g.op(
+        "AveragePool", x, kernel_shape=kernel, strides=strides, pads=[*begin, *end], count_include_pad=1 if include else None
+    )
+    if divisor_override is not None:
+        result = g.op("Mul", result, g.constant(math.prod(kernel) / divisor_override, like=result))
+    return result if batched else emit.squeeze(g, result, [0])
 
 
-@table.op("aten::adaptive_avg_pool2d")
-def adaptive_avg_pool2d(g: GraphContext, self: Value, output_size: list[int]) -> Value:
-    """``aten::adaptive_avg_pool2d``: GlobalAveragePool."""
-    if output_size != [1, 1]:
-        raise g.unsupported("todo")
-    return g.op("GlobalAveragePool", self)
+def _register_avg_pool(spatial: int) -> None:
+    @table.op(f"aten::avg_pool{spatial}d")
+    def avg_pool(
+        g: GraphContext,
+        self: Value,
+        kernel_size: list[int],
+        stride: list[int] = [],  # noqa: B006 - never written to
+        padding: list[int] = [0],  # noqa: B006
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Value:
+        """``aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], ...)``: AveragePool."""
+        return _avg_pool(g, spatial, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+for _spatial in (1, 2, 3):
+    _register_max_pool(_spatial)
+    _register_avg_pool(_spatial)

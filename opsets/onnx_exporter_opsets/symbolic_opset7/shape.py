@@ -1,14 +1,204 @@
-"""Shape operators."""
+"""Other sizes over the same elements: reshaping, and axes of size 1."""
 
 from __future__ import annotations
 
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import emit
+from onnx_exporter.helpers import emit, shapes
+from onnx_exporter.helpers.shapes import Size
 
 table = OpTable(opset=7)
+
+
+@table.op("aten::view", "aten::_unsafe_view")
+def view(g: GraphContext, self: Value, size: list[int | Value]) -> Value:
+    """``aten::view(Tensor self, SymInt[] size)``: Reshape."""
+    return emit.reshape(g, self, size)
+
+
+@table.op("aten::reshape")
+def reshape(g: GraphContext, self: Value, shape: list[int | Value]) -> Value:
+    """``aten::reshape(Tensor self, SymInt[] shape)``: Reshape."""
+    return emit.reshape(g, self, shape)
+
+
+@table.op("aten::_reshape_alias")
+def _reshape_alias(g: GraphContext, self: Value, size: list[int | Value], stride: list[int | Value]) -> Value:
+    """``aten::_reshape_alias(Tensor self, SymInt[] size, SymInt[] stride)``: Reshape; strides are no matter of the file."""
+    return emit.reshape(g, self, size)
+
+
+@table.op("aten::view.dtype")
+def view_dtype(g: GraphContext, self: Value, dtype: torch.dtype) -> Value:
+    """``aten::view.dtype(Tensor self, ScalarType dtype)``: nothing, where the type stays."""
+    if self.dtype != dtype:
+        raise g.unsupported(f"reading {self.dtype} memory as {dtype}")
+    return self
+
+
+@table.op("aten::view_as", "aten::reshape_as")
+def view_as(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::view_as(Tensor self, Tensor other)``: Reshape."""
+    static = other.static_shape
+    if static is None and self.shape is not None and self.shape == other.shape:
+        return self
+    return emit.reshape(g, self, list(static)) if static is not None else g.op("Reshape", self, g.op("Shape", other))
 
 
 @table.op("aten::flatten")
 def flatten(g: GraphContext, self: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
     """``aten::flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1)``: Reshape."""
     return emit.flatten_to(g, self, start_dim, end_dim)
+
+
+@table.op("aten::ravel")
+def ravel(g: GraphContext, self: Value) -> Value:
+    """``aten::ravel(Tensor self)``: Reshape."""
+    return emit.flatten_to(g, self, 0, -1)
+
+
+@table.op("aten::unflatten")
+def unflatten(g: GraphContext, self: Value, dim: int, sizes: list[int | Value]) -> Value:
+    """``aten::unflatten.int(Tensor self, int dim, SymInt[] sizes)``: Reshape."""
+    axis = shapes.normalize_axis(dim, shapes.rank_of(g, self))
+    own = shapes.sizes(g, self)
+    return emit.reshape(g, self, [*own[:axis], *sizes, *own[axis + 1 :]])
+
+
+def _ones(g: GraphContext, x: Value, argument: str) -> list[int]:
+    """The axes that squeeze() removes: of size 1 in the example, for capture tells the rank of the result by it."""
+    if g.result_rank is not None:
+        example = g.node.arguments[argument].type.example_shape
+        if example is not None:
+            return [axis for axis, size in enumerate(example) if size == 1]
+    found = [axis for axis in range(shapes.rank_of(g, x)) if shapes.known_size(x, axis) == 1]
+    if g.result_rank is not None and g.result_rank != shapes.rank_of(g, x) - len(found):
+        raise g.unsupported("it cannot be told which axes have size 1; name them: squeeze(dim)")
+    return found
+
+
+@table.op("aten::squeeze")
+def squeeze(g: GraphContext, self: Value) -> Value:
+    """``aten::squeeze(Tensor self)``: Squeeze of the axes that have size 1."""
+    return emit.squeeze(g, self, _ones(g, self, "self"))
+
+
+@table.op("aten::squeeze.dim", "aten::squeeze.dims")
+def squeeze_dim(g: GraphContext, self: Value, dim: list[int]) -> Value:
+    """``aten::squeeze.dim(Tensor self, int dim)``: Squeeze; nothing for an axis of another size, which the rank tells."""
+    rank = shapes.rank_of(g, self)
+    axes = [] if rank == 0 else shapes.normalize_axes(dim, rank)
+    if g.result_rank is not None and g.result_rank == rank - len(axes):
+        return emit.squeeze(g, self, axes)
+    if g.result_rank == rank:
+        return self
+    ones = _ones(g, self, "self")
+    return emit.squeeze(g, self, [axis for axis in axes if axis in ones])
+
+
+@table.op("aten::unsqueeze")
+def unsqueeze(g: GraphContext, self: Value, dim: int) -> Value:
+    """``aten::unsqueeze(Tensor self, int dim)``: Unsqueeze."""
+    return emit.unsqueeze(g, self, [dim])
+
+
+def _at_least(g: GraphContext, x: Value, rank: int) -> Value:
+    """`x` with axes of size 1 up to a rank; of three axes, a vector is the middle one."""
+    own = shapes.rank_of(g, x)
+    if own >= rank:
+        return x
+    if rank == 3:
+        return emit.unsqueeze(g, x, [[0, 1, 2], [0, 2], [2]][own])
+    return emit.unsqueeze(g, x, range(rank - own))
+
+
+@table.op("aten::atleast_1d")
+def atleast_1d(g: GraphContext, self: Value) -> Value:
+    """``aten::atleast_1d(Tensor self)``: Unsqueeze."""
+    return _at_least(g, self, 1)
+
+
+@table.op("aten::atleast_2d")
+def atleast_2d(g: GraphContext, self: Value) -> Value:
+    """``aten::atleast_2d(Tensor self)``: Unsqueeze."""
+    return _at_least(g, self, 2)
+
+
+@table.op("aten::atleast_3d")
+def atleast_3d(g: GraphContext, self: Value) -> Value:
+    """``aten::atleast_3d(Tensor self)``: Unsqueeze."""
+    return _at_least(g, self, 3)
+
+
+@table.op("aten::atleast_1d.Sequence")
+def atleast_1d_sequence(g: GraphContext, tensors: list[Value]) -> list[Value]:
+    """``aten::atleast_1d.Sequence(Tensor[] tensors)``: Unsqueeze."""
+    return [_at_least(g, item, 1) for item in tensors]
+
+
+@table.op("aten::atleast_2d.Sequence")
+def atleast_2d_sequence(g: GraphContext, tensors: list[Value]) -> list[Value]:
+    """``aten::atleast_2d.Sequence(Tensor[] tensors)``: Unsqueeze."""
+    return [_at_least(g, item, 2) for item in tensors]
+
+
+@table.op("aten::atleast_3d.Sequence")
+def atleast_3d_sequence(g: GraphContext, tensors: list[Value]) -> list[Value]:
+    """``aten::atleast_3d.Sequence(Tensor[] tensors)``: Unsqueeze."""
+    return [_at_least(g, item, 3) for item in tensors]
+
+
+@table.op("aten::size.int", "aten::sym_size", "aten::len")
+def size(g: GraphContext, self: Value, dim: int = 0) -> Size:
+    """``aten::size.int(Tensor self, int dim)``: Shape and Gather where the size is not proven."""
+    return shapes.size(g, self, dim)
+
+
+@table.op("aten::size")
+def all_sizes(g: GraphContext, self: Value) -> list[Size]:
+    """``aten::size(Tensor self)``: Shape and Gather where a size is not proven."""
+    return shapes.sizes(g, self)
+
+
+@table.op("aten::numel", "aten::sym_numel")
+def numel(g: GraphContext, self: Value) -> Size:
+    """``aten::numel(Tensor self)``: Size where the number is not proven."""
+    static = self.static_shape
+    return g.op("Size", self) if static is None else shapes.total(g, list(static))
+
+
+@table.op("aten::_shape_as_tensor")
+def shape_as_tensor(g: GraphContext, self: Value) -> Value:
+    """``aten::_shape_as_tensor(Tensor self)``: Shape."""
+    return g.op("Shape", self)
+
+
+@table.op("aten::as_strided")
+def as_strided(
+    g: GraphContext, self: Value, size: list[int], stride: list[int], storage_offset: int | None = None
+) -> Value:
+    """``aten::as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)``: Gather, for fixed sizes.
+
+    Strides say how PyTorch has laid the tensor out in memory; they tell the elements only where the sizes
+    are proven and the memory is contiguous.
+    """
+    if self.static_shape is None or not _is_contiguous(g):
+        raise g.unsupported("as_strided of a tensor whose sizes are not fixed, or which is not contiguous")
+    places = torch.arange(self_elements(self)).as_strided(size, stride, storage_offset or 0)
+    return g.op("Gather", emit.reshape(g, self, [-1]), g.constant(places.contiguous()), axis=0)
+
+
+def self_elements(x: Value) -> int:
+    """Number of elements of a tensor of proven sizes."""
+    count = 1
+    for item in x.static_shape or ():
+        count *= item
+    return count
+
+
+def _is_contiguous(g: GraphContext) -> bool:
+    kind = g.node.arguments["self"].type
+    if kind.strides is None or kind.example_shape is None:
+        return True
+    return torch.empty_strided(kind.example_shape, kind.strides, device="meta").is_contiguous()

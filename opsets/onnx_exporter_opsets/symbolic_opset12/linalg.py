@@ -1,0 +1,22 @@
+"""Matrix products that opset 12 adds."""
+
+from __future__ import annotations
+
+from onnx_exporter import GraphContext, OpTable, Value
+
+table = OpTable(opset=12)
+
+
+@table.op("aten::einsum")
+def einsum(g: GraphContext, equation: str, tensors: list[Value], path: list[int] | None = None) -> Value:
+    """``aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None)``: Einsum.
+
+    The order of contraction (`path`) changes nothing but rounding. The result's letters are always
+    written: without them PyTorch and ONNX Runtime may sort capital letters differently.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    if not arrow:
+        letters = left.replace("...", "").replace(",", "")
+        right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+        right = ("..." if "..." in left else "") + right
+    return g.op("Einsum", *tensors, equation=f"{left}->{right}")

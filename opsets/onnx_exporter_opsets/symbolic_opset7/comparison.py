@@ -1,0 +1,168 @@
+"""Comparisons and logic. Results are bools whatever the operands are."""
+
+from __future__ import annotations
+
+import torch
+
+from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import compute, dtypes, emit
+
+table = OpTable(opset=7)
+
+
+def _comparable(g: GraphContext, x: Value) -> Value:
+    """`x` in a type that Less and Greater take. Before opset 9 that is floats only."""
+    dtype = compute.wide_dtype(x.dtype)
+    if g.opset < 9 and not dtypes.is_floating(dtype):
+        if dtype is torch.int64:
+            raise g.unsupported("comparing 64-bit integers needs opset 9")
+        dtype = torch.float64
+    return emit.cast(g, x, dtype or torch.float32)
+
+
+@table.op("aten::lt", "aten::less", "aten::__lt__", promote=("self", "other"))
+def lt(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::lt.Tensor(Tensor self, Tensor other)``: Less."""
+    return g.op("Less", _comparable(g, self), _comparable(g, other))
+
+
+@table.op("aten::gt", "aten::greater", "aten::__gt__", promote=("self", "other"))
+def gt(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::gt.Tensor(Tensor self, Tensor other)``: Greater."""
+    return g.op("Greater", _comparable(g, self), _comparable(g, other))
+
+
+@table.op("aten::le", "aten::less_equal", "aten::__le__", promote=("self", "other"))
+def le(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::le.Tensor(Tensor self, Tensor other)``: not Greater, and neither is NaN."""
+    return _not_beyond(g, "Greater", _comparable(g, self), _comparable(g, other))
+
+
+@table.op("aten::ge", "aten::greater_equal", "aten::__ge__", promote=("self", "other"))
+def ge(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::ge.Tensor(Tensor self, Tensor other)``: not Less, and neither is NaN."""
+    return _not_beyond(g, "Less", _comparable(g, self), _comparable(g, other))
+
+
+def _not_beyond(g: GraphContext, op_type: str, a: Value, b: Value) -> Value:
+    result = g.op("Not", g.op(op_type, a, b))
+    for operand in (a, b):
+        number = compute.known_number(operand)
+        if dtypes.is_floating(operand.dtype) and (number is None or number != number):
+            result = g.op("And", result, compute.not_nan(g, operand))
+    return result
+
+
+@table.op("aten::eq", "aten::__eq__", promote=("self", "other"))
+def eq(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::eq.Tensor(Tensor self, Tensor other)``: Equal; before opset 11, which compares floats, neither Less nor Greater."""
+    if self.dtype is torch.bool:
+        return g.op("Equal", self, other)
+    if dtypes.is_floating(self.dtype) and g.opset < 11:
+        return g.op("And", le(g, self, other), g.op("Not", g.op("Less", self, other)))
+    wide = compute.wide_dtype(self.dtype) or torch.float32
+    return g.op("Equal", emit.cast(g, self, wide), emit.cast(g, other, wide))
+
+
+@table.op("aten::ne", "aten::not_equal", "aten::__ne__", promote=("self", "other"))
+def ne(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::ne.Tensor(Tensor self, Tensor other)``: the opposite of eq."""
+    return g.op("Not", g.call("aten::eq", self, other))
+
+
+@table.op("aten::logical_not")
+def logical_not(g: GraphContext, self: Value) -> Value:
+    """``aten::logical_not(Tensor self)``: Not."""
+    return g.op("Not", emit.cast(g, self, torch.bool))
+
+
+@table.op("aten::logical_and")
+def logical_and(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::logical_and(Tensor self, Tensor other)``: And."""
+    return g.op("And", emit.cast(g, self, torch.bool), emit.cast(g, other, torch.bool))
+
+
+@table.op("aten::logical_or")
+def logical_or(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::logical_or(Tensor self, Tensor other)``: Or."""
+    return g.op("Or", emit.cast(g, self, torch.bool), emit.cast(g, other, torch.bool))
+
+
+@table.op("aten::logical_xor")
+def logical_xor(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::logical_xor(Tensor self, Tensor other)``: Xor."""
+    return g.op("Xor", emit.cast(g, self, torch.bool), emit.cast(g, other, torch.bool))
+
+
+def _only_bools(g: GraphContext, x: Value) -> None:
+    if x.dtype is not torch.bool:
+        raise g.unsupported("bitwise operators on integers need opset 18")
+
+
+@table.op("aten::bitwise_and", "aten::__and__", promote=("self", "other"))
+def bitwise_and(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::bitwise_and.Tensor(Tensor self, Tensor other)``: And, of bools."""
+    _only_bools(g, self)
+    return g.op("And", self, other)
+
+
+@table.op("aten::bitwise_or", "aten::__or__", promote=("self", "other"))
+def bitwise_or(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::bitwise_or.Tensor(Tensor self, Tensor other)``: Or, of bools."""
+    _only_bools(g, self)
+    return g.op("Or", self, other)
+
+
+@table.op("aten::bitwise_xor", "aten::__xor__", promote=("self", "other"))
+def bitwise_xor(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::bitwise_xor.Tensor(Tensor self, Tensor other)``: Xor, of bools."""
+    _only_bools(g, self)
+    return g.op("Xor", self, other)
+
+
+@table.op("aten::bitwise_not")
+def bitwise_not(g: GraphContext, self: Value) -> Value:
+    """``aten::bitwise_not(Tensor self)``: Not of bools; ``-1 - x`` of integers."""
+    if self.dtype is torch.bool:
+        return g.op("Not", self)
+    return g.call("aten::rsub", self, -1)
+
+
+@table.op("aten::isnan")
+def isnan(g: GraphContext, self: Value) -> Value:
+    """``aten::isnan(Tensor self)``: not a number that compares with any other; never so for integers."""
+    if not dtypes.is_floating(self.dtype):
+        return g.op("Not", g.op("Equal", self, self)) if self.dtype is torch.bool else g.call("aten::ne", self, self)
+    return g.op("Not", compute.not_nan(g, self))
+
+
+@table.op("aten::isinf")
+def isinf(g: GraphContext, self: Value) -> Value:
+    """``aten::isinf(Tensor self)``: a magnitude that is not below infinity, and no NaN."""
+    if not dtypes.is_floating(self.dtype):
+        return g.call("aten::ne", self, self)
+    return g.call("aten::eq", g.op("Abs", self), g.constant(float("inf"), like=self))
+
+
+@table.op("aten::isfinite")
+def isfinite(g: GraphContext, self: Value) -> Value:
+    """``aten::isfinite(Tensor self)``: Abs is Less than infinity."""
+    if not dtypes.is_floating(self.dtype):
+        return g.call("aten::eq", self, self)
+    return g.op("Less", g.op("Abs", self), g.constant(float("inf"), like=self))
+
+
+@table.op("aten::isclose")
+def isclose(
+    g: GraphContext, self: Value, other: Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Value:
+    """``aten::isclose(Tensor self, Tensor other, float rtol, float atol, bool equal_nan)``: Sub, Abs and a comparison."""
+    if equal_nan:
+        raise g.unsupported("equal_nan=True")
+    same = g.call("aten::eq", self, other)
+    if not dtypes.is_floating(self.dtype):
+        self, other = emit.cast(g, self, torch.float32), emit.cast(g, other, torch.float32)
+    error = g.op("Abs", g.op("Sub", self, other))
+    allowed = g.op("Add", g.op("Mul", g.op("Abs", other), rtol), g.constant(atol, like=self))
+    near = g.op("And", g.call("aten::le", error, allowed), g.call("aten::isfinite", error))
+    return g.op("Or", same, near)

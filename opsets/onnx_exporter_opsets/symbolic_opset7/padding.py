@@ -1,0 +1,119 @@
+"""Padding and cropping at the ends of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import dtypes, emit, shapes
+from onnx_exporter.helpers.shapes import Size
+
+table = OpTable(opset=7)
+
+_MODES = {"reflect": "reflect", "replicate": "edge"}
+_END = 2**63 - 1
+
+
+def _amounts(g: GraphContext, x: Value, pad: Sequence[Size]) -> tuple[list[Size], list[Size]]:
+    """Amounts before and after every axis; PyTorch lists them in pairs, from the last axis on."""
+    items = [shapes.simplify(item) for item in pad]
+    rest: list[Size] = [0] * (shapes.rank_of(g, x) - len(items) // 2)
+    return rest + items[-2::-2], rest + items[-1::-2]
+
+
+@table.op("aten::pad")
+def pad(g: GraphContext, self: Value, pad: list[int | Value], mode: str = "constant", value: float | None = None) -> Value:
+    """``aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None)``: Pad."""
+    if mode == "constant":
+        return constant_pad_nd(g, self, pad, value or 0)
+    if mode == "circular":
+        return _circular(g, self, pad)
+    if mode not in _MODES:
+        raise g.unsupported(f"mode={mode!r}")
+    return _mirrored(g, self, pad, _MODES[mode])
+
+
+@table.op("aten::constant_pad_nd")
+def constant_pad_nd(g: GraphContext, self: Value, pad: list[int | Value], value: float | Value = 0) -> Value:
+    """``aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0)``: Pad.
+
+    Below opset 11 Pad takes floating-point tensors and constant amounts only; there, blocks of the value are
+    joined to the tensor.
+    """
+    before, after = _amounts(g, self, pad)
+    fixed = all(isinstance(item, int) for item in (*before, *after))
+    if g.opset >= 11 or (fixed and dtypes.is_floating(self.dtype)):
+        if self.dtype is not None and not isinstance(value, Value):
+            value = g.constant(value, dtype=self.dtype)
+        return emit.pad(g, self, before, after, "constant", value)
+    if isinstance(value, Value):
+        raise g.unsupported("padding with a value that is not constant needs opset 11")
+    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
+        self = _cropped(g, self, axis, first, last)
+        parts = [_block(g, self, axis, first, value), self, _block(g, self, axis, last, value)]
+        present = [part for part in parts if part is not None]
+        self = present[0] if len(present) == 1 else g.op("Concat", *present, axis=axis)
+    return self
+
+
+def _cropped(g: GraphContext, x: Value, axis: int, first: Size, last: Size) -> Value:
+    """An axis without what constant negative amounts take away."""
+    start = -first if isinstance(first, int) and first < 0 else 0
+    end = last if isinstance(last, int) and last < 0 else _END
+    return x if (start, end) == (0, _END) else emit.slice_(g, x, axis, start, end)
+
+
+def _block(g: GraphContext, x: Value, axis: int, amount: Size, value: float) -> Value | None:
+    """A tensor like `x` but for the size of an axis, filled with a value; None if it is empty."""
+    if isinstance(amount, int) and amount <= 0:
+        return None
+    dims = [amount if index == axis else size for index, size in enumerate(shapes.sizes(g, x))]
+    assert x.dtype is not None
+    return emit.full(g, dims, value, x.dtype)
+
+
+@table.op("aten::reflection_pad1d", "aten::reflection_pad2d", "aten::reflection_pad3d")
+def reflection_pad(g: GraphContext, self: Value, padding: list[int | Value]) -> Value:
+    """``aten::reflection_pad2d(Tensor self, SymInt[4] padding)``: Pad."""
+    return _mirrored(g, self, padding, "reflect")
+
+
+@table.op("aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d")
+def replication_pad(g: GraphContext, self: Value, padding: list[int | Value]) -> Value:
+    """``aten::replication_pad2d(Tensor self, SymInt[4] padding)``: Pad."""
+    return _mirrored(g, self, padding, "edge")
+
+
+@table.op("aten::_pad_circular")
+def pad_circular(g: GraphContext, self: Value, pad: list[int | Value]) -> Value:
+    """``aten::_pad_circular(Tensor self, SymInt[] pad)``: Slice and Concat."""
+    return _circular(g, self, pad)
+
+
+def _mirrored(g: GraphContext, x: Value, padding: Sequence[Size], mode: str) -> Value:
+    """Pads with what the tensor holds; negative amounts crop after the others have padded, as in PyTorch."""
+    before, after = _amounts(g, x, padding)
+    result = emit.pad(g, x, [_not_negative(item) for item in before], [_not_negative(item) for item in after], mode)
+    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
+        result = _cropped(g, result, axis, first, last)
+    return result
+
+
+def _not_negative(item: Size) -> Size:
+    return max(item, 0) if isinstance(item, int) else item
+
+
+def _circular(g: GraphContext, x: Value, padding: Sequence[Size]) -> Value:
+    """Joins the end of each axis before it and its start behind it; negative amounts crop first."""
+    before, after = _amounts(g, x, padding)
+    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
+        cropped = _cropped(g, x, axis, first, last)
+        parts = []
+        if not (isinstance(first, int) and first <= 0):
+            start = -first if isinstance(first, int) else shapes.subtract(g, shapes.size(g, cropped, axis), first)
+            parts.append(emit.slice_(g, cropped, axis, start, _END))
+        parts.append(cropped)
+        if not (isinstance(last, int) and last <= 0):
+            parts.append(emit.slice_(g, cropped, axis, 0, last))
+        x = parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=axis)
+    return x

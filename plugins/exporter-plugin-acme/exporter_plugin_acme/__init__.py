@@ -1,0 +1,22 @@
+"""Example plugin: one operator, one domain to fall through to, one autograd.Function."""
+
+from collections.abc import Sequence
+
+from exporter_plugin_acme import functions, vendor
+from onnx_exporter import GraphContext, OpTable, Value, hookimpl
+
+onnx_exporter_requires = ">=0.1,<1"
+
+table = OpTable(opset=9)  # Erf is new in opset 9
+
+
+@table.op("acme::erf_gate")
+def erf_gate(g: GraphContext, x: Value, slope: float = 1.0) -> Value:
+    """``acme::erf_gate(Tensor x, float slope=1.0)``: ``x * erf(slope * x)``."""
+    return g.op("Mul", x, g.op("Erf", g.op("Mul", x, g.constant(slope, like=x))))
+
+
+@hookimpl
+def onnx_exporter_tables() -> Sequence[OpTable]:
+    """Contributes everything in this package."""
+    return [table, vendor.table, functions.table]
