@@ -46,7 +46,7 @@ def make_attributes(schema: onnx.defs.OpSchema | None, given: Mapping[str, Any])
 
 def _resolve(schema: onnx.defs.OpSchema | None, key: str, value: Any) -> tuple[str, ir.AttributeType]:
     if schema is not None and key in schema.attributes:
-        return key, ir.AttributeType(schema.attributes[key].type.value)
+        return key, ir.AttributeType[str(schema.attributes[key].type).rpartition(".")[2]]
     stem, _, suffix = key.rpartition("_")
     if stem and suffix in _SUFFIXES:
         if schema is not None and stem not in schema.attributes:

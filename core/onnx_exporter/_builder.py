@@ -130,7 +130,7 @@ class Builder:
         """Returns an initializer; the same `key` (tied weights) is stored once."""
         value = self._weights.get(key)
         if value is None:
-            inner = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tuple(tensor.shape)), const_value=tensor)
+            inner = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(_sizes(tensor)), const_value=tensor)
             value = self._weights[key] = self.initializers[name] = Value(inner, is_number=is_number)
             self.reserve(name)
         return value
@@ -220,6 +220,10 @@ class Builder:
         finally:
             self._made.pop()
             self.nodes = outer
+
+
+def _sizes(tensor: ir.TensorProtocol) -> list[int]:
+    return [dim for dim in tensor.shape if isinstance(dim, int)]
 
 
 def _as_array(elements: Sequence[Any], like: Value) -> np.ndarray[Any, Any]:

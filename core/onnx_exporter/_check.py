@@ -26,7 +26,8 @@ def check_model(model: ir.Model) -> None:
 def _without_weights(model: ir.Model) -> onnx.ModelProto:
     """The model as protobuf with an input, which has a type and no data, in place of each large weight."""
     layout = lay_out(model)
-    proto = onnx.ModelProto.FromString(layout.model)
+    proto = onnx.ModelProto()
+    proto.ParseFromString(layout.model)
     proto.graph.ParseFromString(layout.graph)
     inputs = {value.name for value in proto.graph.input}
     for item in layout.initializers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import onnx_ir as ir
@@ -76,7 +76,13 @@ class GraphContext:
         """Number of results that are expected (of an operator that returns a list: its length), None if delegated."""
         return None if self._delegated else len(self.node.outputs)
 
-    def op(self, op_type: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
+    @overload
+    def op(self, op_type: str, *inputs: Any, outputs: Literal[1] = 1, **attributes: Any) -> Value: ...
+
+    @overload
+    def op(self, op_type: str, *inputs: Any, outputs: int, **attributes: Any) -> tuple[Value, ...]: ...
+
+    def op(self, op_type: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Value | tuple[Value, ...]:
         """Appends an ONNX node and returns its output, or a tuple of them where `outputs` is more than 1.
 
         Type and shape of the outputs are inferred at once. Operators on small integer tensors whose

@@ -240,7 +240,8 @@ class Engine:
                 inputs += [item if isinstance(item, Value) else context.constant(item) for item in argument]
             elif name not in _IGNORED_ARGUMENTS and argument is not None:
                 attributes[name] = int(dtypes.to_onnx(argument)) if isinstance(argument, torch.dtype) else argument
-        made = context.op(op_type, *inputs, outputs=len(context.node.outputs), **attributes)
+        count = len(context.node.outputs)
+        made: Value | tuple[Value, ...] = context.op(op_type, *inputs, outputs=count, **attributes)
         return [made] if isinstance(made, Value) else list(made)
 
     def _python_op(self, context: GraphContext) -> Sequence[Any] | None:

@@ -94,6 +94,7 @@ def type_proto(value: Value) -> onnx.TypeProto:
     cached = value._proto
     if cached is None or cached[0] is not value.ir.shape or cached[1] is not value.ir.type:
         proto = onnx.TypeProto()
+        assert value.ir.type is not None
         ir.serde.serialize_type_into(proto, value.ir.type)
         if value.ir.shape is not None:
             ir.serde.serialize_shape_into(proto, value.ir.shape)

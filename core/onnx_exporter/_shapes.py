@@ -44,7 +44,7 @@ def _reshape(inputs: Inputs, attributes: Attributes) -> Shape | None:
         divisors = []
         for dim in known:  # cancel equal sizes first: it needs no algebra and holds for unknown symbols too
             if dim in rest:
-                rest.remove(dim)  # type: ignore[arg-type]
+                rest.remove(dim)
             elif dim is not None:
                 divisors.append(dim)
         result[position] = _dims.divide_exactly(_dims.product(rest), _dims.product(divisors))
@@ -128,7 +128,7 @@ def _slice(inputs: Inputs, attributes: Attributes) -> Shape | None:
         axes, steps = tuple(attributes.get("axes") or range(len(starts))), (1,) * len(starts)
     else:
         starts, ends = _elements_of(inputs, 1), _elements_of(inputs, 2)  # type: ignore[assignment]
-        axes = _elements_of(inputs, 3) or tuple(range(len(starts or ())))  # type: ignore[assignment]
+        axes = _elements_of(inputs, 3) or tuple(range(len(starts or ())))
         steps = _elements_of(inputs, 4) or (1,) * len(axes)  # type: ignore[assignment]
         if starts is None or ends is None or not all(isinstance(axis, int) for axis in axes):
             return None

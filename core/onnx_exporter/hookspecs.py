@@ -29,7 +29,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec
-def onnx_exporter_tables() -> Sequence[OpTable]:
+def onnx_exporter_tables() -> Sequence[OpTable]:  # type: ignore[empty-body]
     """Returns the tables of symbolic functions that the plugin contributes. Added in 0.1."""
 
 
@@ -47,7 +47,7 @@ def onnx_exporter_fallback(g: GraphContext, node: SourceNode) -> Any:
 
 
 @hookspec
-def onnx_exporter_passes(stage: str) -> Sequence[Any]:
+def onnx_exporter_passes(stage: str) -> Sequence[Any]:  # type: ignore[empty-body]
     """Returns passes to run at a stage of the export. Added in 0.1.
 
     Args:

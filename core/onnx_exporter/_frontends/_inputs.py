@@ -182,7 +182,7 @@ def _axes_of(name: str, tensor: torch.Tensor, dynamic_axes: DynamicAxes | None) 
     return normalise_axes(name, tensor.dim(), (dynamic_axes or {}).get(name, ()))
 
 
-def normalise_axes(name: str, rank: int, axes: Mapping[int, str] | Sequence[int]) -> dict[int, str]:
+def normalise_axes(name: str, rank: int, axes: Any) -> dict[int, str]:
     """Returns `axes` with axes counted from 0 and every axis named.
 
     Raises:

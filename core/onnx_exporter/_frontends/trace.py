@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch.jit._trace import TracerWarning
 
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._schema import normalise, parse_schema
@@ -54,7 +55,7 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
     graph = _Converter(inputs, weights).convert(traced)
     baked = []
     for warning in caught:
-        if issubclass(warning.category, torch.jit.TracerWarning):
+        if issubclass(warning.category, TracerWarning):
             baked.append(f"{warning.filename}:{warning.lineno}: {str(warning.message).splitlines()[0]}")
         elif not issubclass(warning.category, DeprecationWarning | FutureWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -79,7 +80,7 @@ def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
 
 def _named_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by name, each tensor once, those that are not in the state dict included."""
-    named = dict(model.named_parameters())
+    named: dict[str, torch.Tensor] = dict(model.named_parameters())
     known = {id(tensor) for tensor in named.values()}
     named |= {name: buffer for name, buffer in model.named_buffers() if id(buffer) not in known}
     return {name: tensor for name, tensor in named.items() if tensor.layout is torch.strided and not tensor.is_quantized}

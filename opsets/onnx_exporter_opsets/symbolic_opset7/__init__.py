@@ -3,9 +3,37 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset7 import activation, arithmetic, conv, linalg, norm, pool, shape
+from onnx_exporter_opsets.symbolic_opset7 import (
+    activation,
+    arithmetic,
+    containers,
+    conv,
+    indexing,
+    indexing_advanced,
+    linalg,
+    norm,
+    padding,
+    pool,
+    shape,
+    shape_axes,
+    shape_repeat,
+)
 
-TABLES: Sequence[OpTable] = (activation.table, arithmetic.table, conv.table, linalg.table, norm.table, pool.table, shape.table)
+TABLES: Sequence[OpTable] = (
+    activation.table,
+    arithmetic.table,
+    containers.table,
+    conv.table,
+    indexing.table,
+    indexing_advanced.table,
+    linalg.table,
+    norm.table,
+    padding.table,
+    pool.table,
+    shape.table,
+    shape_axes.table,
+    shape_repeat.table,
+)
 
 
 @hookimpl

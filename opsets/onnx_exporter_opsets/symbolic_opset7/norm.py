@@ -1,10 +1,34 @@
-"""Normalisation layers."""
+"""Normalisation over the batch, and by weights."""
 
 from __future__ import annotations
 
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import emit, shapes
 
 table = OpTable(opset=7)
+
+
+def _per_channel(g: GraphContext, x: Value, like: Value) -> Value:
+    """A vector of channels shaped to broadcast against `like`, whose axis 1 they are."""
+    return emit.unsqueeze(g, x, range(1, shapes.rank_of(g, like) - 1))
+
+
+def affine(g: GraphContext, x: Value, weight: Value | None, bias: Value | None) -> Value:
+    """Applies weight and bias of each channel, as far as there are any."""
+    if weight is not None:
+        x = g.op("Mul", x, _per_channel(g, weight, x))
+    return x if bias is None else g.op("Add", x, _per_channel(g, bias, x))
+
+
+def standardized(g: GraphContext, x: Value, axes: list[int], eps: float) -> tuple[Value, Value, Value]:
+    """Returns ``(x - mean) / sqrt(var + eps)``, the mean and the factor, both with the axes kept."""
+    mean = emit.reduce(g, "ReduceMean", x, axes, keepdims=True)
+    centered = g.op("Sub", x, mean)
+    variance = emit.reduce(g, "ReduceMean", g.op("Mul", centered, centered), axes, keepdims=True)
+    deviation = g.op("Sqrt", g.op("Add", variance, g.constant(eps, like=x)))
+    return g.op("Div", centered, deviation), mean, g.op("Reciprocal", deviation)
 
 
 @table.op("aten::batch_norm")
@@ -19,9 +43,166 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> Value:
-    """``aten::batch_norm(Tensor input, Tensor? weight, ...)``: BatchNormalization."""
+    """``aten::batch_norm(Tensor input, Tensor? weight, ...)``: BatchNormalization, or the batch's own statistics.
+
+    Statistics of the batch are computed where the module keeps none (``track_running_stats=False``) and in
+    training mode; that training also updates the running ones has no effect on the result.
+    """
     if training or running_mean is None or running_var is None:
-        raise g.unsupported("batch statistics (training mode, or track_running_stats=False)")
-    if weight is None or bias is None:
-        raise g.unsupported("todo")
+        return _batch_statistics(g, input, weight, bias, eps)[0]
+    given = [item for item in (weight, bias, running_mean, running_var) if item is not None]
+    assert input.dtype is not None
+    if any(item.dtype != input.dtype for item in given):
+        # PyTorch computes in the parameters' wider type
+        wide = emit.cast(g, input, given[0].dtype or torch.float32)
+        same = batch_norm(g, wide, weight, bias, running_mean, running_var, training, momentum, eps)
+        return emit.cast(g, same, input.dtype)
+    channels = shapes.known_size(running_mean, 0)
+    if channels is None:
+        raise g.unsupported("running statistics whose number is unknown")
+    weight = weight or g.constant(torch.ones(channels, dtype=input.dtype))
+    bias = bias or g.constant(torch.zeros(channels, dtype=input.dtype))
     return g.op("BatchNormalization", input, weight, bias, running_mean, running_var, epsilon=eps)
+
+
+def _batch_statistics(
+    g: GraphContext, x: Value, weight: Value | None, bias: Value | None, eps: float
+) -> tuple[Value, Value, Value]:
+    axes = [axis for axis in range(shapes.rank_of(g, x)) if axis != 1]
+    normal, mean, factor = standardized(g, x, axes, eps)
+    return affine(g, normal, weight, bias), emit.squeeze(g, mean, axes), emit.squeeze(g, factor, axes)
+
+
+@table.op("aten::native_batch_norm", "aten::_native_batch_norm_legit")
+def native_batch_norm(
+    g: GraphContext,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value | None,
+    running_var: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    """``aten::native_batch_norm(...) -> (Tensor, Tensor, Tensor)``: as batch_norm; statistics only of training."""
+    if training:
+        return _batch_statistics(g, input, weight, bias, eps)
+    result = g.call("aten::batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)
+    assert input.dtype is not None
+    empty = g.constant(torch.zeros(0, dtype=input.dtype))
+    return result, empty, empty
+
+
+@table.op("aten::_native_batch_norm_legit.no_stats")
+def native_batch_norm_no_stats(
+    g: GraphContext, input: Value, weight: Value | None, bias: Value | None, training: bool, momentum: float, eps: float
+) -> tuple[Value, Value, Value]:
+    """``aten::_native_batch_norm_legit.no_stats(...) -> (Tensor, Tensor, Tensor)``: the batch's own statistics."""
+    return _batch_statistics(g, input, weight, bias, eps)
+
+
+@table.op("aten::_native_batch_norm_legit_no_training")
+def native_batch_norm_no_training(
+    g: GraphContext,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value,
+    running_var: Value,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    """``aten::_native_batch_norm_legit_no_training(...) -> (Tensor, Tensor, Tensor)``: as batch_norm."""
+    return g.call("aten::native_batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)  # type: ignore[no-any-return]
+
+
+@table.op("aten::_batch_norm_no_update")
+def batch_norm_no_update(
+    g: GraphContext,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value,
+    running_var: Value,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, Value, Value, Value]:
+    """``aten::_batch_norm_no_update(...) -> (Tensor, Tensor, Tensor, Tensor)``: as batch_norm."""
+    results = g.call("aten::native_batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)
+    return (*results, g.constant(torch.zeros(0, dtype=torch.uint8)))
+
+
+@table.op("aten::instance_norm")
+def instance_norm(
+    g: GraphContext,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value | None,
+    running_var: Value | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+) -> Value:
+    """``aten::instance_norm(Tensor input, Tensor? weight, ...)``: InstanceNormalization, or with running statistics as batch_norm."""
+    if not use_input_stats:
+        return g.call("aten::batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)  # type: ignore[no-any-return]
+    channels = shapes.known_size(input, 1)
+    if channels is None:
+        return affine(g, standardized(g, input, list(range(2, shapes.rank_of(g, input))), eps)[0], weight, bias)
+    assert input.dtype is not None
+    weight = weight or g.constant(torch.ones(channels, dtype=input.dtype))
+    bias = bias or g.constant(torch.zeros(channels, dtype=input.dtype))
+    return g.op("InstanceNormalization", input, weight, bias, epsilon=eps)
+
+
+@table.op("aten::group_norm")
+def group_norm(
+    g: GraphContext, input: Value, num_groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5
+) -> Value:
+    """``aten::group_norm(Tensor input, int num_groups, ...)``: InstanceNormalization of the groups, then weight and bias."""
+    assert input.dtype is not None
+    groups = g.op("Reshape", input, [0, num_groups, -1])
+    ones = g.constant(torch.ones(num_groups, dtype=input.dtype))
+    zeros = g.constant(torch.zeros(num_groups, dtype=input.dtype))
+    normal = g.op("InstanceNormalization", groups, ones, zeros, epsilon=eps)
+    return affine(g, emit.reshape(g, normal, shapes.sizes(g, input)), weight, bias)
+
+
+@table.op("aten::native_group_norm")
+def native_group_norm(
+    g: GraphContext,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    N: int | Value,  # noqa: N803 - the schema's names
+    C: int | Value,  # noqa: N803
+    HxW: int | Value,  # noqa: N803
+    group: int,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    """``aten::native_group_norm(...) -> (Tensor, Tensor, Tensor)``: by arithmetic, with mean and factor."""
+    groups = g.op("Reshape", input, [0, group, -1])
+    normal, mean, factor = standardized(g, groups, [2], eps)
+    result = affine(g, emit.reshape(g, normal, shapes.sizes(g, input)), weight, bias)
+    return result, emit.squeeze(g, mean, [2]), emit.squeeze(g, factor, [2])
+
+
+def _norm_except(g: GraphContext, v: Value, dim: int) -> Value:
+    rank = shapes.rank_of(g, v)
+    axes = None if dim == -1 else [axis for axis in range(rank) if axis != shapes.normalize_axis(dim, rank)]
+    return emit.reduce(g, "ReduceL2", v, axes, keepdims=dim != -1)
+
+
+@table.op("aten::_weight_norm")
+def weight_norm(g: GraphContext, v: Value, g_: Value, dim: int = 0) -> Value:
+    """``aten::_weight_norm(Tensor v, Tensor g, int dim=0)``: ReduceL2, Div and Mul."""
+    return g.op("Mul", v, g.op("Div", g_, _norm_except(g, v, dim)))
+
+
+@table.op("aten::_weight_norm_interface")
+def weight_norm_interface(g: GraphContext, v: Value, g_: Value, dim: int = 0) -> tuple[Value, Value]:
+    """``aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)``: as _weight_norm, with the norm."""
+    norm = _norm_except(g, v, dim)
+    return g.op("Mul", v, g.op("Div", g_, norm)), norm

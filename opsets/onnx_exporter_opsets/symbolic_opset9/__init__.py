@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
+from onnx_exporter_opsets.symbolic_opset9 import indexing, indexing_scatter
 
-TABLES: Sequence[OpTable] = ()
+TABLES: Sequence[OpTable] = (indexing.table, indexing_scatter.table)
 
 
 @hookimpl

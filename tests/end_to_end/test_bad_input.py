@@ -1,0 +1,241 @@
+"""Bad input gets a clear error and loses nothing."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from onnx_exporter import (
+    ArgumentError,
+    CaptureError,
+    ExportError,
+    GraphContext,
+    OpTable,
+    SymbolicError,
+    UnsupportedOpError,
+    Value,
+    VerificationError,
+    WriteError,
+    export,
+)
+
+X = torch.randn(2, 3)
+
+
+class Custom(nn.Module):
+    """Uses two operators that nobody converts, one of them twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = nn.ModuleDict({"inner": Unconvertible()})
+
+    def forward(self, x):
+        y = self.block["inner"](x)
+        return torch.ops.nowhere.first(y) + torch.ops.nowhere.second(x)
+
+
+class Unconvertible(nn.Module):
+    def forward(self, x):
+        return torch.ops.nowhere.first(x)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operators():
+    with torch.library._scoped_library("nowhere", "DEF") as library:
+        for name in ("first", "second"):
+            library.define(f"{name}(Tensor x) -> Tensor")
+            library.impl(name, lambda x: x + 1, "CompositeExplicitAutograd")
+        yield
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_unsupported_operators_are_listed_all_at_once(capture, tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"what was there")
+    with pytest.raises(UnsupportedOpError) as caught:
+        export(Custom(), (X,), path, capture=capture, opset_version=13)
+    error = caught.value
+    assert [op.name.removesuffix(".default") for op in error.ops] == ["nowhere::first", "nowhere::second"]
+    assert len(error.ops[0].places) == 2
+    text = str(error)
+    assert "2 operators cannot be converted at opset 13" in text
+    assert "module 'block.inner'" in text
+    assert f"{__file__}:" in text
+    assert "pip install exporter-plugin-nowhere" in text
+    assert "@table.op('nowhere::first')" in text
+    assert path.read_bytes() == b"what was there"
+
+
+def test_the_opset_that_has_an_operator_is_named():
+    with pytest.raises(UnsupportedOpError, match=r"aten::erf.*\n.*opset 9 has it: export with opset_version=9|opset 9 has it") as caught:
+        export(lambda x: torch.erf(x), (X,), opset_version=8)
+    assert caught.value.ops[0].available_from == 9
+
+
+@pytest.mark.parametrize("opset", [6, 29, 0, "18", 18.0, True])
+def test_opset_out_of_range(opset):
+    with pytest.raises(ArgumentError, match="opset_version is .* from 7 to 28"):
+        export(nn.ReLU(), (X,), opset_version=opset)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dynamic_axes": {"inptu": {0: "batch"}}}, r"dynamic_axes names 'inptu', which is neither an input \(input\) nor an output"),
+        ({"dynamic_axes": {"input": {2: "time"}}}, r"axis 2, but 'input' has 2 dimensions"),
+        ({"dynamic_axes": {"input": {-3: "time"}}}, "axis -3"),
+        ({"dynamic_axes": {"input": {"0": "time"}}}, "axis '0'"),
+        ({"dynamic_axes": {"input": {0: 3}}}, "must be the name of the axis"),
+        ({"dynamic_axes": {"input": "batch"}}, "dict of axis to name"),
+        ({"dynamic_axes": ["input"]}, "dynamic_axes must be a dict"),
+        ({"dynamic_axes": {"output_0": {7: "x"}}}, "axis 7"),
+        ({"input_names": ["a", "b"]}, "2 names, but the model takes 1"),
+        ({"input_names": [""]}, "non-empty strings"),
+        ({"output_names": ["a", "b"]}, "2 names, but the model returns 1"),
+        ({"output_names": ["input"]}, "given twice, or is an input's"),
+        ({"capture": "magic"}, "'trace' or 'export'"),
+        ({"kwargs": {"nothing": 1}}, "do not fit the model's forward"),
+    ],
+)
+def test_wrong_arguments(options, message, tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"what was there")
+    with pytest.raises(ArgumentError, match=message):
+        export(nn.ReLU(), (X,), path, **options)
+    assert path.read_bytes() == b"what was there"
+
+
+def test_two_inputs_with_one_name():
+    with pytest.raises(ArgumentError, match="'a' stands for two inputs"):
+        export(lambda x, y: x + y, (X, X), input_names=["a", "a"])
+
+
+def test_too_many_arguments():
+    with pytest.raises(ArgumentError, match="do not fit the model's forward: too many"):
+        export(nn.ReLU(), (X, X))
+
+
+def test_no_model():
+    with pytest.raises(ArgumentError, match="model is int"):
+        export(3, (X,))
+
+
+def test_no_target():
+    with pytest.raises(ArgumentError, match="f is int"):
+        export(nn.ReLU(), (X,), 3)
+
+
+class Raises(nn.Module):
+    def forward(self, x):
+        raise ValueError("the model is not ready")
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_a_model_that_raises(capture, tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"what was there")
+    model = Raises().train()
+    with pytest.raises(CaptureError, match="the model is not ready") as caught:
+        export(model, (X,), path, capture=capture)
+    assert __file__ in str(caught.value)
+    assert isinstance(caught.value.__cause__, ValueError) or capture == "export"
+    assert path.read_bytes() == b"what was there"
+    assert model.training
+
+
+@pytest.mark.parametrize("target", ["no/such/folder/m.onnx", "."])
+def test_unwritable_paths(target, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WriteError, match="folder|directory"):
+        export(nn.ReLU(), (X,), target)
+
+
+def limited(path: str) -> None:
+    """Runs in a process that cannot write files beyond 64 KiB, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        export(nn.Linear(256, 256), (torch.randn(1, 256),), path)
+    except WriteError as error:
+        print("WriteError", error)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="resource limits are POSIX")
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"what was there")
+    code = f"import sys; sys.path.insert(0, {str(__file__).rpartition('/')[0]!r}); import test_bad_input; test_bad_input.limited({str(path)!r})"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.startswith("WriteError"), result.stdout + result.stderr
+    assert str(path) in result.stdout
+    assert path.read_bytes() == b"what was there"
+    assert [item.name for item in tmp_path.iterdir()] == ["m.onnx"]
+
+
+class Boolean(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 2:
+            return x + 1
+        return x - 1
+
+
+def test_a_baked_branch_is_found_by_verification(tmp_path):
+    """The size that decided the branch while tracing is no fact; the other size shows it."""
+    path = tmp_path / "m.onnx"
+    with pytest.warns(UserWarning, match=f"(?s)tracing fixed values.*{__file__}:"), pytest.raises(VerificationError) as caught:
+        export(Boolean(), (X,), path, dynamic_axes={"x": {0: "batch"}}, verify=True)
+    assert not caught.value.comparison.ok
+    assert caught.value.result.file.path == str(path)
+
+
+def test_a_bug_in_a_symbolic_function_is_no_missing_operator():
+    table = OpTable(replaces=True)
+
+    @table.op("aten::relu")
+    def relu(g: GraphContext, self: Value) -> Value:
+        return self.no_such_attribute
+
+    with pytest.raises(SymbolicError, match="converting aten::relu") as caught:
+        export(nn.ReLU(), (X,), plugins=[table])
+    text = str(caught.value)
+    assert "no_such_attribute" in text
+    assert f"relu at {__file__}:" in text
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda g, x: g.op("Relu", x, slope=1.0), "no attribute 'slope'"),
+        (lambda g, x: g.op("Relu", x, x), "takes 1 to 1 inputs, got 2"),
+        (lambda g, x: g.op("NoSuchOperator", x), "no operator 'NoSuchOperator'"),
+        (lambda g, x: g.op("Gelu", x), "not in opset 18 .it came in 20."),
+        (lambda g, x: g.op("Flatten", x, axis="one"), "expected int"),
+        (lambda g, x: g.op("Add", x, g.constant([1, 2, 3])), "must be float like the one before"),
+        (lambda g, x: g.op("Cast", x), "'to' is required"),
+        (lambda g, x: g.op("Cast", x, to=7), "gave torch.int64, PyTorch gives torch.float32"),
+        (lambda g, x: g.op("Flatten", x, axis=0), "PyTorch gives"),
+        (lambda g, x: (), "has 1 results, its symbolic function gave 0"),
+    ],
+)
+def test_nodes_that_onnx_does_not_allow(make, message):
+    table = OpTable(replaces=True)
+
+    @table.op("aten::relu")
+    def relu(g: GraphContext, self: Value) -> Value:
+        return make(g, self)
+
+    with pytest.raises(SymbolicError, match=message):
+        export(nn.ReLU(), (X,), plugins=[table], opset_version=18)
+
+
+def test_every_error_is_one_family():
+    for kind in (ArgumentError, CaptureError, SymbolicError, UnsupportedOpError, VerificationError, WriteError):
+        assert issubclass(kind, ExportError)
