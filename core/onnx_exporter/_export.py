@@ -210,7 +210,7 @@ def _inputs_of(
     if isinstance(module, torch.export.ExportedProgram):
         from onnx_exporter._frontends.exported_program import inputs_of_program
 
-        return inputs_of_program(module, positional, named, input_names, dynamic_axes)
+        return inputs_of_program(module, positional or None, named, input_names, dynamic_axes)
     return model_inputs(module.forward, positional, named, input_names, dynamic_axes)
 
 

@@ -12,7 +12,7 @@ import torch
 from onnx_exporter._frontends._fx_numbers import number_operator
 from onnx_exporter._frontends._fx_regions import Region, autocast_casts, region_of
 from onnx_exporter._frontends._fx_types import Symbols, location_of, number_kind, type_of
-from onnx_exporter._frontends._schema import normalise
+from onnx_exporter._source.schema import normalise
 from onnx_exporter._source.graph import Argument, SourceGraph, SourceNode, SourceType, SourceValue, values_in
 
 # One form of each question about a size, whichever capture recorded it.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -32,3 +34,14 @@ class Captured:
 def is_library_file(filename: str) -> bool:
     """Whether a source file is PyTorch's or ours, and so no place in the user's model."""
     return filename.startswith(_LIBRARIES)
+
+
+@contextmanager
+def no_fast_path() -> Iterator[None]:
+    """While active, attention modules do not take their fused kernels, which are for inference in eager mode only."""
+    previous = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(previous)

@@ -21,7 +21,7 @@ from onnx_exporter._frontends._fx_graph import Constants, GraphConverter
 from onnx_exporter._frontends._fx_rnn import whole_rnns
 from onnx_exporter._frontends._fx_types import Symbols, number_kind, type_of
 from onnx_exporter._frontends._inputs import DynamicAxes, InputTensor, ModelInputs, chosen_names, normalise_axes
-from onnx_exporter._frontends.captured import Captured, is_library_file
+from onnx_exporter._frontends.captured import Captured, is_library_file, no_fast_path
 from onnx_exporter._source.graph import Argument, SourceGraph, SourceType, SourceValue, values_in
 from onnx_exporter.errors import ArgumentError, CaptureError
 
@@ -191,7 +191,7 @@ def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, obliviou
     config: Any = shape_config
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
-        stack.enter_context(_no_fast_path())
+        stack.enter_context(no_fast_path())
         stack.enter_context(whole_rnns())
         stack.enter_context(warnings.catch_warnings())
         # RNNs keep a list of their own weights, which torch.export takes for state that is written.
@@ -199,17 +199,6 @@ def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, obliviou
         if oblivious and hasattr(config, "backed_size_oblivious"):
             stack.enter_context(config.patch({"backed_size_oblivious": True}))
         return torch.export.export(model, inputs.args, inputs.kwargs, dynamic_shapes=shapes, strict=False)
-
-
-@contextlib.contextmanager
-def _no_fast_path() -> Iterator[None]:
-    """Keeps attention modules from their fused kernels, which are for inference in eager mode only."""
-    previous = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(previous)
 
 
 def _dynamic_shapes(model: torch.nn.Module, inputs: ModelInputs, hint: str) -> dict[str, Any] | None:

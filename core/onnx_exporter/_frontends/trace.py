@@ -16,8 +16,8 @@ import torch.utils._pytree as pytree
 from torch.jit._trace import TracerWarning
 
 from onnx_exporter._frontends._inputs import ModelInputs
-from onnx_exporter._frontends._schema import normalise, parse_schema
-from onnx_exporter._frontends.captured import Captured, is_library_file
+from onnx_exporter._source.schema import normalise, parse_schema
+from onnx_exporter._frontends.captured import Captured, is_library_file, no_fast_path
 from onnx_exporter._source.graph import UNKNOWN, Location, SourceGraph, SourceNode, SourceType, SourceValue
 from onnx_exporter.errors import CaptureError
 
@@ -36,16 +36,15 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
         raise CaptureError("TorchScript does not run on Python 3.14 and later; use capture='export'")
     weights = _named_tensors(model)
     examples = [item.tensor.detach().clone(memory_format=torch.preserve_format) for item in inputs.tensors]
-    structure: list[Any] = []
 
     def run(*tensors: torch.Tensor) -> Any:
         args, kwargs = inputs.rebuild(tensors[: len(examples)])
         result = model(*args, **kwargs)
-        leaves, spec = pytree.tree_flatten(result)
-        structure.append(spec)
+        numbers = (bool, int, float, complex)
+        leaves = [torch.tensor(leaf) if isinstance(leaf, numbers) else leaf for leaf in pytree.tree_leaves(result)]
         return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
 
-    with warnings.catch_warnings(record=True) as caught, _module_scopes(model), torch.no_grad():
+    with warnings.catch_warnings(record=True) as caught, _module_scopes(model), no_fast_path(), torch.no_grad():
         warnings.simplefilter("always")
         try:
             traced, _ = torch._C._create_graph_by_tracing(run, [*examples, *weights.values()], lambda tensor: "", True, False)

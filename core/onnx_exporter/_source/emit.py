@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from onnx_exporter._frontends._schema import normalise
+from onnx_exporter._source.schema import normalise
 from onnx_exporter._source.aliasing import find_operator
 from onnx_exporter._source.graph import Argument, Location, SourceNode, SourceType, SourceValue
 from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
+from onnx_exporter_opsets.symbolic_opset10 import arithmetic, comparison
 
-TABLES: Sequence[OpTable] = ()
+TABLES: Sequence[OpTable] = (arithmetic.table, comparison.table)
 
 
 @hookimpl

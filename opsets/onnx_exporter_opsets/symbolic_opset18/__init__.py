@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
+from onnx_exporter_opsets.symbolic_opset18 import activation, comparison
 
-TABLES: Sequence[OpTable] = ()
+TABLES: Sequence[OpTable] = (activation.table, comparison.table)
 
 
 @hookimpl

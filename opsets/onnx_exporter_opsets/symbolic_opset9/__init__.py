@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset9 import indexing, indexing_scatter
+from onnx_exporter_opsets.symbolic_opset9 import activation, comparison, indexing, indexing_scatter, pointwise
 
-TABLES: Sequence[OpTable] = (indexing.table, indexing_scatter.table)
+TABLES: Sequence[OpTable] = (activation.table, comparison.table, indexing.table, indexing_scatter.table, pointwise.table)
 
 
 @hookimpl

@@ -1,0 +1,342 @@
+"""Interpolation: what PyTorch computes, at every opset, by gathering neighbours and weighing them.
+
+ONNX's own operators come in where they say the same: Upsample here for whole factors of nearest, Resize in the
+tables of opsets 10 and 11.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import dtypes, emit, shapes
+from onnx_exporter.helpers.shapes import Size
+
+table = OpTable(opset=7)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Axis:
+    """One axis to resize: its sizes before and after, and the factor if PyTorch was given one."""
+
+    axis: int
+    old: Size
+    new: Size
+    factor: float | None
+
+    @property
+    def fixed(self) -> bool:
+        return isinstance(self.old, int) and isinstance(self.new, int)
+
+
+def _axes(
+    g: GraphContext, x: Value, output_size: Sequence[Size] | None, factors: Sequence[float | None] | None
+) -> list[_Axis]:
+    """What to do with each spatial axis."""
+    rank = shapes.rank_of(g, x)
+    result = []
+    for position in range(rank - 2):
+        axis = position + 2
+        old = shapes.size(g, x, axis)
+        factor = None if factors is None else factors[position]
+        if output_size is not None:
+            new = shapes.simplify(output_size[position])
+        else:
+            assert factor is not None
+            new = _scaled_size(g, old, factor)
+        result.append(_Axis(axis, old, new, factor if factor is not None and factor > 0 else None))
+    return result
+
+
+def _scaled_size(g: GraphContext, old: Size, factor: float) -> Size:
+    if isinstance(old, int):
+        return int(old * factor)
+    if factor == int(factor):
+        return shapes.multiply(g, old, int(factor))
+    # computed in double, as PyTorch does: a product that rounds to a whole number decides the size
+    product = g.op("Mul", emit.cast(g, shapes.scalar(g, old), torch.float64), g.constant(factor, dtype=torch.float64))
+    return emit.cast(g, product, torch.int64)
+
+
+# Nearest
+
+
+@table.op("aten::upsample_nearest1d", "aten::_upsample_nearest_exact1d")
+def upsample_nearest1d(g: GraphContext, self: Value, output_size: list[int | Value], scales: float | None = None) -> Value:
+    """``aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None)``: as with two axes."""
+    return _nearest(g, self, _axes(g, self, output_size, [scales]))
+
+
+@table.op("aten::upsample_nearest2d", "aten::_upsample_nearest_exact2d")
+def upsample_nearest2d(
+    g: GraphContext, self: Value, output_size: list[int | Value], scales_h: float | None = None, scales_w: float | None = None
+) -> Value:
+    """``aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, ...)``: Upsample for whole factors, else Gather."""
+    return _nearest(g, self, _axes(g, self, output_size, [scales_h, scales_w]))
+
+
+@table.op("aten::upsample_nearest3d", "aten::_upsample_nearest_exact3d")
+def upsample_nearest3d(
+    g: GraphContext,
+    self: Value,
+    output_size: list[int | Value],
+    scales_d: float | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Value:
+    """``aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, ...)``: as with two axes."""
+    return _nearest(g, self, _axes(g, self, output_size, [scales_d, scales_h, scales_w]))
+
+
+@table.op(
+    "aten::upsample_nearest1d.vec",
+    "aten::upsample_nearest2d.vec",
+    "aten::upsample_nearest3d.vec",
+    "aten::_upsample_nearest_exact1d.vec",
+    "aten::_upsample_nearest_exact2d.vec",
+    "aten::_upsample_nearest_exact3d.vec",
+)
+def upsample_nearest_vec(
+    g: GraphContext, input: Value, output_size: list[int | Value] | None, scale_factors: list[float] | None
+) -> Value:
+    """``aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)``: Upsample or Gather."""
+    return _nearest(g, input, _axes(g, input, output_size, scale_factors))
+
+
+def _nearest(g: GraphContext, x: Value, axes: list[_Axis]) -> Value:
+    exact = "exact" in g.node.op
+    whole = [_whole_factor(x, axis, exact) for axis in axes]
+    if all(factor is not None for factor in whole) and dtypes.is_floating(x.dtype):
+        factors = [factor for factor in whole if factor is not None]
+        return x if all(factor == 1 for factor in factors) else g.call("onnx_exporter::upsample_whole", x, factors)
+    for axis in axes:
+        x = _nearest_axis(g, x, axis, 0.5 if exact else 0.0)
+    return x
+
+
+def _whole_factor(x: Value, axis: _Axis, exact: bool) -> int | None:
+    """The factor of an axis if it is whole and repeating each element that often is what PyTorch does."""
+    if axis.factor is not None:
+        factor = int(axis.factor) if axis.factor == int(axis.factor) else 0
+        if axis.fixed and isinstance(axis.old, int) and axis.new != axis.old * factor:
+            return None
+    elif isinstance(axis.old, int) and isinstance(axis.new, int):
+        factor = axis.new // axis.old if axis.new % axis.old == 0 else 0
+    else:
+        own, wanted = shapes.element(axis.old), shapes.element(axis.new)
+        factor = 1 if own is not None and own == wanted else 0
+    if factor < 1:
+        return None
+    # PyTorch multiplies in float32, which for some factors ends below the whole number
+    numbers = np.arange(axis.new if isinstance(axis.new, int) else factor * 16384)
+    offset = np.float32(0.5 if exact else 0.0)
+    sources = np.floor((numbers.astype(np.float32) + offset) * np.float32(1.0 / factor))
+    return factor if np.array_equal(sources, numbers // factor) else None
+
+
+def _nearest_axis(g: GraphContext, x: Value, axis: _Axis, offset: float) -> Value:
+    if axis.fixed:
+        scale = _static_scale(axis)
+        numbers = np.arange(axis.new, dtype=np.float32) + np.float32(offset)
+        sources = g.constant(np.minimum(np.floor(numbers * scale).astype(np.int64), int(axis.old) - 1))  # type: ignore[arg-type]
+    else:
+        numbers = _new_positions(g, axis)
+        shifted = g.op("Add", numbers, offset) if offset else numbers
+        source = g.op("Floor", g.op("Mul", shifted, _scale(g, axis)))
+        sources = emit.cast(g, g.op("Min", source, _float(g, shapes.subtract(g, axis.old, 1))), torch.int64)
+    return g.op("Gather", x, sources, axis=axis.axis)
+
+
+@table.op("onnx_exporter::upsample_whole")
+def upsample_whole(g: GraphContext, self: Value, factors: list[int]) -> Value:
+    """Repeats the elements of each spatial axis a whole number of times: Upsample with the scales as attribute."""
+    return g.op("Upsample", self, mode="nearest", scales=[1.0, 1.0, *map(float, factors)])
+
+
+# Linear and cubic
+
+
+@table.op("aten::upsample_linear1d")
+def upsample_linear1d(
+    g: GraphContext, self: Value, output_size: list[int | Value], align_corners: bool, scales: float | None = None
+) -> Value:
+    """``aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, ...)``: as with two axes."""
+    return _smooth(g, self, _axes(g, self, output_size, [scales]), align_corners)
+
+
+@table.op("aten::upsample_bilinear2d", "aten::upsample_bicubic2d")
+def upsample_bilinear2d(
+    g: GraphContext,
+    self: Value,
+    output_size: list[int | Value],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Value:
+    """``aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, ...)``: Gather, Mul and Add."""
+    return _smooth(g, self, _axes(g, self, output_size, [scales_h, scales_w]), align_corners)
+
+
+@table.op("aten::upsample_trilinear3d")
+def upsample_trilinear3d(
+    g: GraphContext,
+    self: Value,
+    output_size: list[int | Value],
+    align_corners: bool,
+    scales_d: float | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Value:
+    """``aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, ...)``: as with two axes."""
+    return _smooth(g, self, _axes(g, self, output_size, [scales_d, scales_h, scales_w]), align_corners)
+
+
+@table.op(
+    "aten::upsample_linear1d.vec", "aten::upsample_bilinear2d.vec", "aten::upsample_trilinear3d.vec", "aten::upsample_bicubic2d.vec"
+)
+def upsample_smooth_vec(
+    g: GraphContext,
+    input: Value,
+    output_size: list[int | Value] | None,
+    align_corners: bool,
+    scale_factors: list[float] | None,
+) -> Value:
+    """``aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors)``."""
+    return _smooth(g, input, _axes(g, input, output_size, scale_factors), align_corners)
+
+
+def _smooth(g: GraphContext, x: Value, axes: list[_Axis], align_corners: bool) -> Value:
+    cubic = "cubic" in g.node.op
+    if not dtypes.is_floating(x.dtype):
+        raise g.unsupported("interpolation of integers, which PyTorch rounds in its own way")
+    if all(_stays(axis) for axis in axes):
+        return x
+    factors = [axis.factor or 0.0 for axis in axes]
+    return g.call("onnx_exporter::resize_smooth", x, [axis.new for axis in axes], factors, cubic, align_corners)  # type: ignore[no-any-return]
+
+
+def _stays(axis: _Axis) -> bool:
+    """Whether an axis keeps its size and so each element its value."""
+    own, wanted = shapes.element(axis.old), shapes.element(axis.new)
+    return own is not None and own == wanted and axis.factor in (None, 1.0)
+
+
+@table.op("onnx_exporter::resize_smooth")
+def resize_smooth(
+    g: GraphContext, self: Value, output_size: list[int | Value], factors: list[float], cubic: bool, align_corners: bool
+) -> Value:
+    """Linear or cubic interpolation (factor 0: none given), one axis after the other: neighbours gathered and weighed."""
+    x = self
+    for axis in reversed(_axes(g, self, output_size, [factor or None for factor in factors])):
+        if _stays(axis):
+            continue
+        taps = (_static_taps if axis.fixed else _computed_taps)(g, axis, cubic, align_corners, x)
+        trailing = list(range(1, shapes.rank_of(g, x) - axis.axis))
+        parts = [
+            g.op("Mul", g.op("Gather", x, index, axis=axis.axis), emit.unsqueeze(g, weight, trailing)) for index, weight in taps
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = g.op("Add", total, part)
+        x = total
+    return x
+
+
+_A = -0.75
+"""PyTorch's coefficient of cubic convolution."""
+
+
+def _static_taps(g: GraphContext, axis: _Axis, cubic: bool, align_corners: bool, like: Value) -> list[tuple[Value, Value]]:
+    """Index and weight of each neighbour, as constants."""
+    assert isinstance(axis.old, int) and isinstance(axis.new, int)
+    numbers = np.arange(axis.new, dtype=np.float32)
+    if align_corners:
+        source = numbers * np.float32((axis.old - 1) / (axis.new - 1) if axis.new > 1 else 0.0)
+    else:
+        source = _static_scale(axis) * (numbers + np.float32(0.5)) - np.float32(0.5)
+        source = source if cubic else np.maximum(source, 0)
+    lower = np.floor(source)
+    t = np.clip(source - lower, 0, 1).astype(np.float32)
+    weights = [cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)] if cubic else [1 - t, t]
+    first = -1 if cubic else 0
+    return [
+        (
+            g.constant(np.clip(lower.astype(np.int64) + first + offset, 0, axis.old - 1)),
+            g.constant(np.asarray(weight), dtype=like.dtype),
+        )
+        for offset, weight in enumerate(weights)
+    ]
+
+
+def cubic_near(t: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Weight of a neighbour less than 1 away."""
+    return ((_A + 2) * t - (_A + 3)) * t * t + 1
+
+
+def cubic_far(t: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Weight of a neighbour 1 to 2 away."""
+    return ((_A * t - 5 * _A) * t + 8 * _A) * t - 4 * _A
+
+
+def _static_scale(axis: _Axis) -> np.float32:
+    if axis.factor is not None:
+        return np.float32(1.0 / axis.factor)
+    assert isinstance(axis.old, int) and isinstance(axis.new, int)
+    return np.float32(np.float32(axis.old) / np.float32(axis.new))
+
+
+def _computed_taps(g: GraphContext, axis: _Axis, cubic: bool, align_corners: bool, like: Value) -> list[tuple[Value, Value]]:
+    """Index and weight of each neighbour, computed when the model runs."""
+    assert like.dtype is not None
+    numbers = _new_positions(g, axis)
+    last = _float(g, shapes.subtract(g, axis.old, 1))
+    if align_corners:
+        # one element alone is the first: its number is 0, so the divisor only must not be
+        steps = g.op("Max", _float(g, shapes.subtract(g, axis.new, 1)), g.constant(1.0))
+        source = g.op("Mul", numbers, g.op("Div", last, steps))
+    else:
+        source = g.op("Sub", g.op("Mul", g.op("Add", numbers, 0.5), _scale(g, axis)), 0.5)
+        source = source if cubic else g.op("Max", source, g.constant(0.0))
+    lower = g.op("Floor", source)
+    t = g.op("Sub", source, lower)
+    if cubic:
+        positions = [g.op("Add", lower, float(offset)) for offset in (-1, 0, 1, 2)]
+        positions = [g.op("Max", g.op("Min", position, last), g.constant(0.0)) for position in positions]
+        rest = g.op("Sub", g.constant(1.0), t)
+        weights = [_far(g, g.op("Add", t, 1.0)), _near(g, t), _near(g, rest), _far(g, g.op("Add", rest, 1.0))]
+    else:
+        positions = [g.op("Min", lower, last), g.op("Min", g.op("Add", lower, 1.0), last)]
+        weights = [g.op("Sub", g.constant(1.0), t), t]
+    return [
+        (emit.cast(g, position, torch.int64), emit.cast(g, weight, like.dtype))
+        for position, weight in zip(positions, weights, strict=True)
+    ]
+
+
+def _near(g: GraphContext, t: Value) -> Value:
+    inner = g.op("Mul", g.op("Sub", g.op("Mul", t, _A + 2), _A + 3), g.op("Mul", t, t))
+    return g.op("Add", inner, 1.0)
+
+
+def _far(g: GraphContext, t: Value) -> Value:
+    inner = g.op("Mul", g.op("Sub", g.op("Mul", t, _A), 5 * _A), t)
+    return g.op("Sub", g.op("Mul", g.op("Add", inner, 8 * _A), t), 4 * _A)
+
+
+def _scale(g: GraphContext, axis: _Axis) -> Value:
+    """Old by new size, in float32 as PyTorch computes it."""
+    if axis.factor is not None:
+        return g.constant(1.0 / axis.factor)
+    return g.op("Div", _float(g, axis.old), _float(g, axis.new))
+
+
+def _float(g: GraphContext, item: Size) -> Value:
+    return emit.cast(g, shapes.scalar(g, item), torch.float32)
+
+
+def _new_positions(g: GraphContext, axis: _Axis) -> Value:
+    return emit.cast(g, emit.arange(g, 0, axis.new), torch.float32)

@@ -1,0 +1,110 @@
+"""Functions of one tensor that ONNX has from opset 9 on."""
+
+from __future__ import annotations
+
+import torch
+
+from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import compute, dtypes, emit
+
+table = OpTable(opset=9)
+
+
+@table.op("aten::erf", "aten::special_erf", promote=("self",), float_result=True)
+def erf(g: GraphContext, self: Value) -> Value:
+    """``aten::erf(Tensor self)``: Erf."""
+    return g.op("Erf", self)
+
+
+@table.op("aten::erfc", "aten::special_erfc", promote=("self",), float_result=True)
+def erfc(g: GraphContext, self: Value) -> Value:
+    """``aten::erfc(Tensor self)``: one less Erf."""
+    return g.op("Sub", g.constant(1, like=self), g.op("Erf", self))
+
+
+@table.op("aten::sign", "aten::sgn")
+def sign(g: GraphContext, self: Value) -> Value:
+    """``aten::sign(Tensor self)``: Sign."""
+    return self if self.dtype is torch.bool else compute.wide_op(g, "Sign", self)
+
+
+@table.op("aten::sinh", promote=("self",), float_result=True)
+def sinh(g: GraphContext, self: Value) -> Value:
+    """``aten::sinh(Tensor self)``: Sinh."""
+    return g.op("Sinh", self)
+
+
+@table.op("aten::cosh", promote=("self",), float_result=True)
+def cosh(g: GraphContext, self: Value) -> Value:
+    """``aten::cosh(Tensor self)``: Cosh."""
+    return g.op("Cosh", self)
+
+
+@table.op("aten::asinh", "aten::arcsinh", promote=("self",), float_result=True)
+def asinh(g: GraphContext, self: Value) -> Value:
+    """``aten::asinh(Tensor self)``: Asinh."""
+    return g.op("Asinh", self)
+
+
+@table.op("aten::acosh", "aten::arccosh", promote=("self",), float_result=True)
+def acosh(g: GraphContext, self: Value) -> Value:
+    """``aten::acosh(Tensor self)``: Acosh."""
+    return g.op("Acosh", self)
+
+
+@table.op("aten::atanh", "aten::arctanh", promote=("self",), float_result=True)
+def atanh(g: GraphContext, self: Value) -> Value:
+    """``aten::atanh(Tensor self)``: Atanh."""
+    return g.op("Atanh", self)
+
+
+@table.op("aten::log1p", "aten::special_log1p", promote=("self",), float_result=True)
+def log1p(g: GraphContext, self: Value) -> Value:
+    """``aten::log1p(Tensor self)``: Log, plus what the rounding of ``1 + x`` has lost.
+
+    With ``u = 1 + x`` rounded, ``log(1+x) = log(u) + (x - (u-1)) / u`` to the last digits. Where u is 0 or infinite
+    there is nothing to correct.
+    """
+    one, zero = g.constant(1, like=self), g.constant(0, like=self)
+    u = g.op("Add", one, self)
+    lost = g.op("Div", g.op("Sub", self, g.op("Sub", u, one)), u)
+    proper = g.op("And", g.op("Greater", u, zero), g.op("Less", u, g.constant(float("inf"), like=self)))
+    return g.op("Add", g.op("Log", u), emit.where(g, proper, lost, zero))
+
+
+@table.op("aten::atan2", "aten::arctan2", promote=("self", "other"), float_result=True)
+def atan2(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::atan2(Tensor self, Tensor other)``: Atan of the quotient, turned by pi where `other` is negative.
+
+    Signed zeros are taken for positive ones.
+    """
+    zero, pi = g.constant(0, like=self), g.constant(torch.pi, like=self)
+    is_zero = g.call("aten::eq", g.op("Abs", g.op("Add", g.op("Abs", self), g.op("Abs", other))), zero)
+    slope = g.op("Atan", g.op("Div", self, other))
+    turned = emit.where(g, g.op("Less", self, zero), g.op("Sub", slope, pi), g.op("Add", slope, pi))
+    result = emit.where(g, g.op("Less", other, zero), turned, slope)
+    return emit.where(g, is_zero, zero, result)
+
+
+@table.op("aten::nan_to_num")
+def nan_to_num(
+    g: GraphContext, self: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Value:
+    """``aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)``: IsNaN and Where."""
+    if not dtypes.is_floating(self.dtype):
+        return self
+    assert self.dtype is not None
+    limits = torch.finfo(self.dtype)
+    infinity = g.constant(float("inf"), like=self)
+    x = emit.where(g, g.op("IsNaN", self), g.constant(nan or 0.0, like=self), self)
+    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    x = emit.where(g, g.call("aten::eq", x, infinity), g.constant(high, like=self), x)
+    return emit.where(g, g.call("aten::eq", x, g.op("Neg", infinity)), g.constant(low, like=self), x)
+
+
+@table.op("aten::xlogy", "aten::special_xlogy", promote=("self", "other"), float_result=True)
+def xlogy(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::xlogy.Tensor(Tensor self, Tensor other)``: Mul and Log; 0 where `self` is 0 and `other` a number."""
+    zero = g.constant(0, like=self)
+    is_zero = g.op("And", g.call("aten::eq", self, zero), compute.not_nan(g, other))
+    return emit.where(g, is_zero, zero, g.op("Mul", self, g.op("Log", other)))
