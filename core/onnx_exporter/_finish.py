@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -46,7 +47,7 @@ def finish(
     graph_inputs = [value.ir for value in inputs]
     if ir_version < 4:  # before IR version 4 an initializer must be an input too; constants need not be initializers
         constants = [value for value in initializers if (value.name or "").startswith("constant_")]
-        nodes = [_constant_node(value) for value in constants] + nodes
+        nodes = [node for value in constants for node in _constant_nodes(builder, value)] + nodes
         initializers = [value for value in initializers if value not in constants]
         graph_inputs += initializers
     _tidy_shapes(builder, nodes, graph_inputs, results)
@@ -108,11 +109,25 @@ def _live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[i
     return live[::-1]
 
 
-def _constant_node(value: ir.Value) -> ir.Node:
-    """Turns an initializer into a Constant node that computes the same value."""
+def _constant_nodes(builder: Builder, value: ir.Value) -> list[ir.Node]:
+    """Turns an initializer into a Constant node that computes the same value.
+
+    Below opset 9 Constant makes floating-point tensors only; others are made as double, which holds integers up
+    to 2**53 (axes, sizes and positions), and cast.
+    """
     tensor = value.const_value
     assert tensor is not None
-    return ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)], outputs=[value], name=value.name)
+    if builder.opset >= 9 or tensor.dtype.is_floating_point():
+        return [ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)], outputs=[value], name=value.name)]
+    array = tensor.numpy()
+    double = ir.tensor(array.astype(np.float64))
+    if not (double.numpy().astype(array.dtype) == array).all():
+        raise ValueError(f"the constant {value.name} has integers that a file of opset {builder.opset} cannot hold")
+    made = ir.Value(name=builder.unique(f"{value.name}_as_double"), type=ir.TensorType(double.dtype), shape=value.shape)
+    return [
+        ir.Node("", "Constant", [], [ir.AttrTensor("value", double)], outputs=[made], name=made.name),
+        ir.Node("", "Cast", [made], [ir.AttrInt64("to", int(tensor.dtype))], outputs=[value], name=value.name),
+    ]
 
 
 def _tidy_shapes(builder: Builder, nodes: Sequence[ir.Node], inputs: Sequence[ir.Value], results: Sequence[ir.Value]) -> None:

@@ -29,7 +29,8 @@ def _elements_of(inputs: Inputs, index: int) -> tuple[Dim, ...] | None:
 def _reshape(inputs: Inputs, attributes: Attributes) -> Shape | None:
     asked = _elements_of(inputs, 1)
     if asked is None:
-        return None
+        length = None if inputs[1] is None or not inputs[1].shape else inputs[1].shape[0]
+        return [None] * length if isinstance(length, int) else None
     source = None if inputs[0] is None else inputs[0].shape
     result: list[Dim | None] = []
     for axis, item in enumerate(asked):

@@ -28,7 +28,7 @@ LAYERS = [
     {"_engine", "_plugins"},
     {"_finish", "_tensor_data", "_protobuf", "_check", "_write", "_comparison", "_verify_inputs", "_verify_runtime", "_verify", "compat"},
     {"_export"},
-    {"testing", "_cli", "__init__"},
+    {"testing", "_cli", "__init__", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

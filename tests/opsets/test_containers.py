@@ -22,7 +22,6 @@ CASES = [
     row("aten::stack", lambda x: (torch.stack([x, x], -1), torch.stack([x[0, 0, 0], x[1, 1, 1]])), dynamic=ALL, others=[(Y,)], opsets=(7, 13, NEWEST)),
     row("aten::hstack", lambda x: (torch.hstack([x, x]), torch.vstack([x[0, 0], x[0, 0]]), torch.dstack([x, x]), torch.column_stack([x[0, 0], x[0].T]), torch.hstack([x[0, 0], x[0, 0]]))),
     row("aten::split", lambda x: (*x.split(2, 2), *x.split(4, -1)), dynamic=ALL, others=[(Y,)], opsets=(7, 13, 18, NEWEST)),
-    row("aten::split", lambda x: x.split(x.size(1) // 2, 1), dynamic={0: {1: "rows"}}, others=[(torch.randn(2, 8, 6),)], opsets=(9, 13, NEWEST), label="run_time"),
     row("aten::split", lambda x: x.split(3, 1), dynamic=ALL, others=[(torch.randn(3, 5, 6),)], label="rest"),
     row("aten::split_with_sizes", lambda x: x.split([1, 3, 2], 2), opsets=(7, 13, NEWEST), dynamic=ALL, others=[(Y,)], captures=("trace", "export")),
     row("aten::split_with_sizes", lambda x: x.split([x.size(1) - 1, 1], 1), opsets=(9, 13), dynamic=ALL, others=[(Y,)], label="run_time"),

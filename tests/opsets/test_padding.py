@@ -39,6 +39,6 @@ def test_matches_eager(case, opset, capture, exporter):
 
 
 def test_run_time_reflection_needs_opset_11(exporter):
-    case = OpCase("aten::pad", lambda x: F.pad(x, (x.shape[3] - 4, 0), mode="reflect"), (X,), dynamic=IMAGES)
+    case = OpCase("aten::pad", lambda x: F.pad(x, (x.shape[3] - 4, 0, 0, 0), mode="reflect"), (X,), dynamic=IMAGES)
     with pytest.raises(UnsupportedOpError, match="opset 11"):
         exporter.export(case, 10)

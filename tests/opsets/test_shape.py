@@ -31,7 +31,7 @@ CASES = [
     row("aten::flatten", lambda x: x.flatten(), torch.tensor(3.0), label="scalar"),
     row("aten::unflatten", lambda x: (x.unflatten(2, (2, 3)), x.unflatten(-1, (-1, 2))), dynamic=ALL, others=[(Y,)]),
     row("aten::squeeze", lambda x: x.mean(1, keepdim=True).squeeze(), dynamic=ALL, others=[(Y,)], avoids={"If"}),
-    row("aten::squeeze", lambda x: x.squeeze(), torch.randn(1, 3, 1), dynamic={0: {1: "n"}}, opsets=(7, 13, NEWEST)),
+    row("aten::squeeze", lambda x: x.squeeze(), torch.randn(1, 3, 1), dynamic={0: {1: "n"}}, others=[(torch.randn(1, 4, 1),)], opsets=(7, 13, NEWEST)),
     row("aten::squeeze", lambda x: (x.squeeze(0), x.squeeze(1), x.squeeze(-1)), torch.randn(1, 3, 1), dynamic={0: {1: "n"}}, others=[(torch.randn(1, 4, 1),)]),
     row("aten::squeeze", lambda x: x.squeeze((0, 2)), torch.randn(1, 3, 1), label="dims"),
     row("aten::squeeze", lambda x: x.squeeze((0, 1)), torch.randn(1, 3, 1), label="dims_some"),
@@ -39,7 +39,7 @@ CASES = [
     row("aten::permute", lambda x: (x.permute(2, 0, -2), x.permute(0, 1, 2)), opsets=(7, NEWEST)),
     row("aten::transpose", lambda x: (x.transpose(0, -1), x.swapaxes(1, 2), x.swapdims(0, 1), x.mT, x[0].t(), x[0].T, x[0, 0].t())),
     row("aten::movedim", lambda x: (x.movedim(0, -1), x.movedim((0, 1), (2, 0)), torch.moveaxis(x, 2, 0))),
-    row("aten::expand", lambda x: (x[:, :1].expand(-1, 5, -1), x.expand(3, -1, -1, -1)), dynamic={0: {0: "b"}}, others=[(Y,)], opsets=(8, NEWEST)),
+    row("aten::expand", lambda x: (x[:, :1].expand(-1, 5, -1), x.expand(3, -1, -1, -1)), dynamic={0: {0: "b"}}, others=[(Y[:, :4],)], opsets=(8, NEWEST)),
     row("aten::expand", lambda x: x[:1].expand(x.size(1), x.size(1), -1), dynamic=ALL, others=[(Y,)], opsets=(8, NEWEST), captures=("trace", "export")),
     row("aten::expand", lambda x: x[:, :1].expand(2, 5, 6), opsets=(7,), label="tile"),
     row("aten::expand_as", lambda x, y: x[:1].expand_as(y), X, X, dynamic={0: {0: "b"}, 1: {0: "b"}}, others=[(Y[:, :4], Y[:, :4])]),
@@ -51,7 +51,7 @@ CASES = [
     row("aten::repeat_interleave", lambda x: x.repeat_interleave(torch.tensor([2, 0, 1, 3]), 1), label="tensor"),
     row("aten::roll", lambda x: (x.roll(1), x.roll((1, -2), (0, 2)), x.roll(7, 1)), opsets=(7, 9, NEWEST)),
     row("aten::roll", lambda x: (x.roll(3), x.roll((-3, 9), (0, 1))), dynamic=ALL, others=[(Y,)], opsets=(9, 10, NEWEST)),
-    row("aten::roll", lambda x: (x.roll(x.size(0), 1), x.roll(-x.size(1), 0)), dynamic=ALL, others=[(Y,)], label="run_time"),
+    row("aten::roll", lambda x: (x.roll((x.size(0),), (1,)), x.roll((-x.size(1), 1), (0, 1))), dynamic=ALL, others=[(Y,)], label="run_time"),
     row("aten::flip", lambda x: (x.flip(0), x.flip(0, -1), x.fliplr(), x.flipud(), x.rot90(1, [0, 2]), x.rot90(-1)), opsets=(7, 10, NEWEST)),
     row("aten::flip", lambda x: x.flip(0, 1), dynamic=ALL, others=[(Y,)], opsets=(9, NEWEST)),
     row("aten::size", lambda x: x + x.size(0) * x.shape[-1] + x.numel(), dynamic=ALL, others=[(Y,)], opsets=(7, NEWEST)),
@@ -81,7 +81,7 @@ def test_as_strided_of_dynamic_sizes_is_refused(exporter):
 
 def test_view_as_another_type_is_refused(exporter):
     with pytest.raises(UnsupportedOpError, match="memory as"):
-        exporter.export(row("aten::view", lambda x: x.view(torch.int32)), NEWEST)
+        exporter.export(row("aten::view", lambda x: x.view(torch.int32)), NEWEST, "export")
 
 
 def test_known_sizes_need_no_shape(exporter):

@@ -179,6 +179,6 @@ def _kind_of(argument: Argument) -> type | None:
 def _function_name(target: Any) -> str:
     """A name with namespace for a Python function: ``higher_order::cond``, ``torch::sym_ite``."""
     if isinstance(target, torch._ops.HigherOrderOperator):
-        return f"higher_order::{target.name()}"
+        return f"higher_order::{target.name()}"  # type: ignore[no-untyped-call]
     module = (getattr(target, "__module__", None) or "python").partition(".")[0].lstrip("_")
     return f"{module}::{getattr(target, '__name__', str(target))}"

@@ -40,7 +40,7 @@ def region_of(node: torch.fx.Node, owner: torch.nn.Module) -> Region | None:
     """Returns the region that `node` of the module `owner` calls, None if it is anything else."""
     if not isinstance(node.target, torch._ops.HigherOrderOperator):
         return None
-    name = node.target.name()
+    name = node.target.name()  # type: ignore[no-untyped-call]
     args: Sequence[Any] = node.args
     if name == "strict_mode" and len(args) == 2 and isinstance(args[1], tuple | list):
         args = (args[0], *args[1])

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset10 import arithmetic, comparison
+from onnx_exporter_opsets.symbolic_opset10 import arithmetic, comparison, resize
 
-TABLES: Sequence[OpTable] = (arithmetic.table, comparison.table)
+TABLES: Sequence[OpTable] = (arithmetic.table, comparison.table, resize.table)
 
 
 @hookimpl

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset11 import pointwise, reduction
+from onnx_exporter_opsets.symbolic_opset11 import pointwise, reduction, resize
 
-TABLES: Sequence[OpTable] = (pointwise.table, reduction.table)
+TABLES: Sequence[OpTable] = (pointwise.table, reduction.table, resize.table)
 
 
 @hookimpl

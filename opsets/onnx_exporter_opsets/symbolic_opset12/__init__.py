@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset12 import activation, comparison
+from onnx_exporter_opsets.symbolic_opset12 import activation, comparison, linalg
 
-TABLES: Sequence[OpTable] = (activation.table, comparison.table)
+TABLES: Sequence[OpTable] = (activation.table, comparison.table, linalg.table)
 
 
 @hookimpl

@@ -62,53 +62,63 @@ def _scaled_size(g: GraphContext, old: Size, factor: float) -> Size:
     return emit.cast(g, product, torch.int64)
 
 
+def _factors(
+    rank: int, scales: float | None, scales_d: float | None, scales_h: float | None, scales_w: float | None
+) -> list[float | None]:
+    """The factors of an operator without ``.vec``, which names them by axis."""
+    return [scales] if rank == 3 else [scales_d, scales_h, scales_w][5 - rank :]
+
+
 # Nearest
 
 
-@table.op("aten::upsample_nearest1d", "aten::_upsample_nearest_exact1d")
-def upsample_nearest1d(g: GraphContext, self: Value, output_size: list[int | Value], scales: float | None = None) -> Value:
-    """``aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None)``: as with two axes."""
-    return _nearest(g, self, _axes(g, self, output_size, [scales]))
-
-
-@table.op("aten::upsample_nearest2d", "aten::_upsample_nearest_exact2d")
-def upsample_nearest2d(
-    g: GraphContext, self: Value, output_size: list[int | Value], scales_h: float | None = None, scales_w: float | None = None
-) -> Value:
-    """``aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, ...)``: Upsample for whole factors, else Gather."""
-    return _nearest(g, self, _axes(g, self, output_size, [scales_h, scales_w]))
-
-
-@table.op("aten::upsample_nearest3d", "aten::_upsample_nearest_exact3d")
-def upsample_nearest3d(
+@table.op("aten::upsample_nearest1d", "aten::upsample_nearest2d", "aten::upsample_nearest3d")
+def upsample_nearest(
     g: GraphContext,
     self: Value,
     output_size: list[int | Value],
+    scales: float | None = None,
     scales_d: float | None = None,
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Value:
-    """``aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, ...)``: as with two axes."""
-    return _nearest(g, self, _axes(g, self, output_size, [scales_d, scales_h, scales_w]))
+    """``aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, ...)``: Upsample for whole factors, else Gather."""
+    factors = _factors(shapes.rank_of(g, self), scales, scales_d, scales_h, scales_w)
+    return _nearest(g, self, _axes(g, self, output_size, factors), exact=False)
 
 
-@table.op(
-    "aten::upsample_nearest1d.vec",
-    "aten::upsample_nearest2d.vec",
-    "aten::upsample_nearest3d.vec",
-    "aten::_upsample_nearest_exact1d.vec",
-    "aten::_upsample_nearest_exact2d.vec",
-    "aten::_upsample_nearest_exact3d.vec",
-)
+@table.op("aten::_upsample_nearest_exact1d", "aten::_upsample_nearest_exact2d", "aten::_upsample_nearest_exact3d")
+def upsample_nearest_exact(
+    g: GraphContext,
+    self: Value,
+    output_size: list[int | Value],
+    scales: float | None = None,
+    scales_d: float | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Value:
+    """``aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, ...)``: Upsample for whole factors, else Gather."""
+    factors = _factors(shapes.rank_of(g, self), scales, scales_d, scales_h, scales_w)
+    return _nearest(g, self, _axes(g, self, output_size, factors), exact=True)
+
+
+@table.op("aten::upsample_nearest1d.vec", "aten::upsample_nearest2d.vec", "aten::upsample_nearest3d.vec")
 def upsample_nearest_vec(
     g: GraphContext, input: Value, output_size: list[int | Value] | None, scale_factors: list[float] | None
 ) -> Value:
     """``aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)``: Upsample or Gather."""
-    return _nearest(g, input, _axes(g, input, output_size, scale_factors))
+    return _nearest(g, input, _axes(g, input, output_size, scale_factors), exact=False)
 
 
-def _nearest(g: GraphContext, x: Value, axes: list[_Axis]) -> Value:
-    exact = "exact" in g.node.op
+@table.op("aten::_upsample_nearest_exact1d.vec", "aten::_upsample_nearest_exact2d.vec", "aten::_upsample_nearest_exact3d.vec")
+def upsample_nearest_exact_vec(
+    g: GraphContext, input: Value, output_size: list[int | Value] | None, scale_factors: list[float] | None
+) -> Value:
+    """``aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)``: Upsample or Gather."""
+    return _nearest(g, input, _axes(g, input, output_size, scale_factors), exact=True)
+
+
+def _nearest(g: GraphContext, x: Value, axes: list[_Axis], exact: bool) -> Value:
     whole = [_whole_factor(x, axis, exact) for axis in axes]
     if all(factor is not None for factor in whole) and dtypes.is_floating(x.dtype):
         factors = [factor for factor in whole if factor is not None]
@@ -160,57 +170,63 @@ def upsample_whole(g: GraphContext, self: Value, factors: list[int]) -> Value:
 # Linear and cubic
 
 
-@table.op("aten::upsample_linear1d")
-def upsample_linear1d(
-    g: GraphContext, self: Value, output_size: list[int | Value], align_corners: bool, scales: float | None = None
-) -> Value:
-    """``aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, ...)``: as with two axes."""
-    return _smooth(g, self, _axes(g, self, output_size, [scales]), align_corners)
-
-
-@table.op("aten::upsample_bilinear2d", "aten::upsample_bicubic2d")
-def upsample_bilinear2d(
+@table.op("aten::upsample_linear1d", "aten::upsample_bilinear2d", "aten::upsample_trilinear3d")
+def upsample_linear(
     g: GraphContext,
     self: Value,
     output_size: list[int | Value],
     align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> Value:
-    """``aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, ...)``: Gather, Mul and Add."""
-    return _smooth(g, self, _axes(g, self, output_size, [scales_h, scales_w]), align_corners)
-
-
-@table.op("aten::upsample_trilinear3d")
-def upsample_trilinear3d(
-    g: GraphContext,
-    self: Value,
-    output_size: list[int | Value],
-    align_corners: bool,
+    scales: float | None = None,
     scales_d: float | None = None,
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Value:
-    """``aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, ...)``: as with two axes."""
-    return _smooth(g, self, _axes(g, self, output_size, [scales_d, scales_h, scales_w]), align_corners)
+    """``aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, ...)``: Gather, Mul and Add."""
+    factors = _factors(shapes.rank_of(g, self), scales, scales_d, scales_h, scales_w)
+    return _smooth(g, self, _axes(g, self, output_size, factors), False, align_corners)
 
 
-@table.op(
-    "aten::upsample_linear1d.vec", "aten::upsample_bilinear2d.vec", "aten::upsample_trilinear3d.vec", "aten::upsample_bicubic2d.vec"
-)
-def upsample_smooth_vec(
+@table.op("aten::upsample_bicubic2d")
+def upsample_cubic(
+    g: GraphContext,
+    self: Value,
+    output_size: list[int | Value],
+    align_corners: bool,
+    scales: float | None = None,
+    scales_d: float | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Value:
+    """``aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, ...)``: Gather, Mul and Add."""
+    factors = _factors(shapes.rank_of(g, self), scales, scales_d, scales_h, scales_w)
+    return _smooth(g, self, _axes(g, self, output_size, factors), True, align_corners)
+
+
+@table.op("aten::upsample_linear1d.vec", "aten::upsample_bilinear2d.vec", "aten::upsample_trilinear3d.vec")
+def upsample_linear_vec(
     g: GraphContext,
     input: Value,
     output_size: list[int | Value] | None,
     align_corners: bool,
     scale_factors: list[float] | None,
 ) -> Value:
-    """``aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors)``."""
-    return _smooth(g, input, _axes(g, input, output_size, scale_factors), align_corners)
+    """``aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, ...)``: Gather, Mul and Add."""
+    return _smooth(g, input, _axes(g, input, output_size, scale_factors), False, align_corners)
 
 
-def _smooth(g: GraphContext, x: Value, axes: list[_Axis], align_corners: bool) -> Value:
-    cubic = "cubic" in g.node.op
+@table.op("aten::upsample_bicubic2d.vec")
+def upsample_cubic_vec(
+    g: GraphContext,
+    input: Value,
+    output_size: list[int | Value] | None,
+    align_corners: bool,
+    scale_factors: list[float] | None,
+) -> Value:
+    """``aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, ...)``: Gather, Mul and Add."""
+    return _smooth(g, input, _axes(g, input, output_size, scale_factors), True, align_corners)
+
+
+def _smooth(g: GraphContext, x: Value, axes: list[_Axis], cubic: bool, align_corners: bool) -> Value:
     if not dtypes.is_floating(x.dtype):
         raise g.unsupported("interpolation of integers, which PyTorch rounds in its own way")
     if all(_stays(axis) for axis in axes):

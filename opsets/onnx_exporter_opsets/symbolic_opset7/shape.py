@@ -12,9 +12,13 @@ table = OpTable(opset=7)
 
 
 @table.op("aten::view", "aten::_unsafe_view")
-def view(g: GraphContext, self: Value, size: list[int | Value]) -> Value:
-    """``aten::view(Tensor self, SymInt[] size)``: Reshape."""
-    return emit.reshape(g, self, size)
+def view(g: GraphContext, self: Value, size: list[int | Value] | None = None, dtype: torch.dtype | None = None) -> Value:
+    """``aten::view(Tensor self, SymInt[] size)``: Reshape; ``aten::view.dtype``: nothing, where the type stays."""
+    if size is not None:
+        return emit.reshape(g, self, size)
+    if self.dtype != dtype:
+        raise g.unsupported(f"reading {self.dtype} memory as {dtype}")
+    return self
 
 
 @table.op("aten::reshape")
@@ -27,14 +31,6 @@ def reshape(g: GraphContext, self: Value, shape: list[int | Value]) -> Value:
 def _reshape_alias(g: GraphContext, self: Value, size: list[int | Value], stride: list[int | Value]) -> Value:
     """``aten::_reshape_alias(Tensor self, SymInt[] size, SymInt[] stride)``: Reshape; strides are no matter of the file."""
     return emit.reshape(g, self, size)
-
-
-@table.op("aten::view.dtype")
-def view_dtype(g: GraphContext, self: Value, dtype: torch.dtype) -> Value:
-    """``aten::view.dtype(Tensor self, ScalarType dtype)``: nothing, where the type stays."""
-    if self.dtype != dtype:
-        raise g.unsupported(f"reading {self.dtype} memory as {dtype}")
-    return self
 
 
 @table.op("aten::view_as", "aten::reshape_as")
