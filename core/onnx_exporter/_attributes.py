@@ -120,8 +120,8 @@ def _to_text(value: Any) -> str:
 
 def to_tensor(value: Any) -> ir.TensorProtocol:
     """Returns an ONNX tensor over a torch tensor (not copied), an array or numbers."""
-    if isinstance(value, ir.TensorProtocol):
-        return value
     if isinstance(value, torch.Tensor):
         return ir.tensor_adapters.TorchTensor(value.detach())
-    return ir.tensor(np.asarray(value))
+    if isinstance(value, np.ndarray):
+        return ir.tensor(value)
+    return value if isinstance(value, ir.TensorProtocol) else ir.tensor(np.asarray(value))

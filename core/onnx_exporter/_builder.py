@@ -49,7 +49,11 @@ class Origin:
 
     def metadata(self) -> dict[str, str]:
         """The non-empty facts, as the file's ``metadata_props`` carry them."""
-        return {f"onnx_exporter.{key}": value for key, value in dataclasses.asdict(self).items() if value}
+        facts = ((key, getattr(self, name)) for name, key in _METADATA_KEYS)
+        return {key: value for key, value in facts if value}
+
+
+_METADATA_KEYS = tuple((field.name, f"onnx_exporter.{field.name}") for field in dataclasses.fields(Origin))
 
 
 @functools.cache

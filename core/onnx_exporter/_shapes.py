@@ -129,10 +129,14 @@ def _slice(inputs: Inputs, attributes: Attributes) -> Shape | None:
         axes, steps = tuple(attributes.get("axes") or range(len(starts))), (1,) * len(starts)
     else:
         starts, ends = _elements_of(inputs, 1), _elements_of(inputs, 2)  # type: ignore[assignment]
-        axes = _elements_of(inputs, 3) or tuple(range(len(starts or ())))
+        given = _elements_of(inputs, 3)
+        axes = given or tuple(range(len(starts or ())))
         steps = _elements_of(inputs, 4) or (1,) * len(axes)  # type: ignore[assignment]
-        if starts is None or ends is None or not all(isinstance(axis, int) for axis in axes):
+        if not all(isinstance(axis, int) for axis in axes):
             return None
+        if starts is None or ends is None:  # the axes that are not cut keep their sizes
+            cut = None if given is None else {axis % len(shape) for axis in given if isinstance(axis, int)}
+            return None if cut is None else [None if axis in cut else dim for axis, dim in enumerate(shape)]
     result: list[Dim | None] = list(shape)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         result[axis] = _slice_size(shape[axis], start, end, step)

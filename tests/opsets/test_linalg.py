@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812 - its usual name
-from torch import nn
-
+import torch.nn.functional as F
 from onnx_exporter.testing import NEWEST, OpCase, expand
+from torch import nn
 
 A, B, V, W = torch.randn(3, 4), torch.randn(4, 5), torch.randn(4), torch.randn(4)
 BA, BB = torch.randn(2, 3, 4), torch.randn(2, 4, 5)
@@ -23,9 +22,18 @@ CASES = [
     OpCase("aten::linear", nn.Linear(4, 5), (A,), (7, 9, 11, 13, NEWEST), {0: {0: "n"}}, [(torch.randn(1, 4),)], {"Gemm"}),
     OpCase("aten::linear", nn.Linear(4, 5, bias=False), (A,), (7, NEWEST), captures=TRACE, label="no-bias"),
     OpCase("aten::linear", nn.Linear(4, 5), (V,), (7, NEWEST), captures=TRACE, label="vector"),
-    OpCase("aten::linear", nn.Linear(4, 5), (BA,), (7, NEWEST), {0: {0: "n", 1: "t"}}, [(torch.randn(1, 6, 4),)], label="sequence"),
+    OpCase(
+        "aten::linear", nn.Linear(4, 5), (BA,), (7, NEWEST), {0: {0: "n", 1: "t"}}, [(torch.randn(1, 6, 4),)], label="sequence"
+    ),
     OpCase("aten::linear", lambda x, w: F.linear(x, w), (A, V), (7, NEWEST), captures=TRACE, label="weight-vector"),
-    OpCase("aten::linear", lambda x, w, b: F.linear(x, w, b), (A, B.t().contiguous(), V[0]), (7, NEWEST), captures=TRACE, label="scalar-bias"),
+    OpCase(
+        "aten::linear",
+        lambda x, w, b: F.linear(x, w, b),
+        (A, B.t().contiguous(), V[0]),
+        (7, NEWEST),
+        captures=TRACE,
+        label="scalar-bias",
+    ),
     OpCase("aten::matmul", torch.matmul, (BA, B), (7, NEWEST), {0: {0: "n", 1: "t"}}, [(torch.randn(1, 6, 4), B)]),
     OpCase("aten::matmul", torch.matmul, (A, V), (7, NEWEST), captures=TRACE, label="matrix-vector"),
     OpCase("aten::matmul", torch.matmul, (V, BB), (7, NEWEST), captures=TRACE, label="vector-batch"),
@@ -41,18 +49,61 @@ CASES = [
     OpCase("aten::inner", torch.inner, (BA, torch.randn(2, 6, 4)), (7, NEWEST), captures=TRACE, label="batches"),
     OpCase("aten::outer", torch.outer, (V, W), (7, NEWEST), captures=TRACE),
     OpCase("aten::addmm", torch.addmm, (torch.randn(5), A, B), (7, 11, NEWEST), captures=TRACE),
-    OpCase("aten::addmm", lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2), (torch.randn(3, 1), A, B), (7, NEWEST), label="factors"),
-    OpCase("aten::addmm", lambda c, a, b: torch.addmm(c, a, b, beta=0, alpha=2), (torch.full((5,), torch.nan), A, B), captures=TRACE, label="beta-0"),
-    OpCase("aten::addmm", lambda c, a, b: torch.addmm(c, a, b, beta=3, alpha=2), (torch.arange(5), A.long(), B.long()), (9, NEWEST), label="integers"),
-    OpCase("aten::baddbmm", lambda c, a, b: torch.baddbmm(c, a, b, beta=0.5, alpha=2), (torch.randn(2, 3, 5), BA, BB), (7, NEWEST), captures=TRACE),
-    OpCase("aten::addbmm", lambda c, a, b: torch.addbmm(c, a, b, beta=0.5), (torch.randn(3, 5), BA, BB), (7, 13, NEWEST), captures=TRACE),
+    OpCase(
+        "aten::addmm",
+        lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2),
+        (torch.randn(3, 1), A, B),
+        (7, NEWEST),
+        label="factors",
+    ),
+    OpCase(
+        "aten::addmm",
+        lambda c, a, b: torch.addmm(c, a, b, beta=0, alpha=2),
+        (torch.full((5,), torch.nan), A, B),
+        captures=TRACE,
+        label="beta-0",
+    ),
+    OpCase(
+        "aten::addmm",
+        lambda c, a, b: torch.addmm(c, a, b, beta=3, alpha=2),
+        (torch.arange(5), A.long(), B.long()),
+        (9, NEWEST),
+        label="integers",
+    ),
+    OpCase(
+        "aten::baddbmm",
+        lambda c, a, b: torch.baddbmm(c, a, b, beta=0.5, alpha=2),
+        (torch.randn(2, 3, 5), BA, BB),
+        (7, NEWEST),
+        captures=TRACE,
+    ),
+    OpCase(
+        "aten::addbmm",
+        lambda c, a, b: torch.addbmm(c, a, b, beta=0.5),
+        (torch.randn(3, 5), BA, BB),
+        (7, 13, NEWEST),
+        captures=TRACE,
+    ),
     OpCase("aten::addmv", lambda c, a, b: torch.addmv(c, a, b, alpha=2), (torch.randn(3), A, V), (7, NEWEST), captures=TRACE),
     OpCase("aten::addr", lambda c, a, b: torch.addr(c, a, b, beta=2), (torch.randn(4, 4), V, W), (7, NEWEST), captures=TRACE),
-    OpCase("aten::bilinear", nn.Bilinear(4, 5, 3), (BA, torch.randn(2, 3, 5)), (7, NEWEST), {0: {0: "n"}, 1: {0: "n"}}, [(BA[:1], torch.randn(1, 3, 5))]),
+    OpCase(
+        "aten::bilinear",
+        nn.Bilinear(4, 5, 3),
+        (BA, torch.randn(2, 3, 5)),
+        (7, NEWEST),
+        {0: {0: "n"}, 1: {0: "n"}},
+        [(BA[:1], torch.randn(1, 3, 5))],
+    ),
     einsum("ij,jk->ik", A, B, dynamic={0: {0: "n"}}, others=[(torch.randn(7, 4), B)]),
     einsum("bij,bjk", BA, BB),
     einsum("b i j , b k j -> k b i", BA, torch.randn(2, 6, 4)),
-    einsum("bhid,bhjd->bhij", torch.randn(2, 3, 4, 5), torch.randn(2, 3, 6, 5), dynamic={0: {0: "n"}, 1: {0: "n"}}, others=[(torch.randn(1, 3, 4, 5), torch.randn(1, 3, 6, 5))]),
+    einsum(
+        "bhid,bhjd->bhij",
+        torch.randn(2, 3, 4, 5),
+        torch.randn(2, 3, 6, 5),
+        dynamic={0: {0: "n"}, 1: {0: "n"}},
+        others=[(torch.randn(1, 3, 4, 5), torch.randn(1, 3, 6, 5))],
+    ),
     einsum("abcd,cdef->abef", torch.randn(2, 3, 4, 5), torch.randn(4, 5, 3, 2)),
     einsum("...ij,...jk->...ik", torch.randn(2, 3, 4, 5), torch.randn(3, 5, 2)),
     einsum("...i,...i", BA, BA),
@@ -71,4 +122,3 @@ ROWS, IDS = expand(CASES)
 @pytest.mark.parametrize(("case", "opset", "capture"), ROWS, ids=IDS)
 def test_matches_eager(case, opset, capture, exporter):
     exporter.check(case, opset, capture)
-

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812 - its usual name
-from torch import nn
-
+import torch.nn.functional as F
 from onnx_exporter.testing import NEWEST, OpCase, expand
+from torch import nn
 
 X = torch.randn(3, 6, 5, 7)
 NHW = {0: {0: "n", 2: "h", 3: "w"}}
@@ -32,9 +31,20 @@ class InTraining(nn.Module):
 
 
 CASES = [
-    OpCase("aten::batch_norm", trained(nn.BatchNorm2d(6)), (X,), (7, 9, 14, 15, NEWEST), NHW, OTHERS, {"BatchNormalization"}, captures=TRACE),
+    OpCase(
+        "aten::batch_norm",
+        trained(nn.BatchNorm2d(6)),
+        (X,),
+        (7, 9, 14, 15, NEWEST),
+        NHW,
+        OTHERS,
+        {"BatchNormalization"},
+        captures=TRACE,
+    ),
     OpCase("aten::batch_norm", trained(nn.BatchNorm2d(6, affine=False)), (X,), (7, NEWEST), NHW, OTHERS, label="no-affine"),
-    OpCase("aten::batch_norm", nn.BatchNorm2d(6, track_running_stats=False), (X,), (7, NEWEST), NHW, OTHERS, label="no-statistics"),
+    OpCase(
+        "aten::batch_norm", nn.BatchNorm2d(6, track_running_stats=False), (X,), (7, NEWEST), NHW, OTHERS, label="no-statistics"
+    ),
     OpCase("aten::batch_norm", InTraining(), (X,), (7, NEWEST), captures=TRACE, label="training"),
     OpCase("aten::batch_norm", trained(nn.BatchNorm1d(6)), (X[:, :, 0, 0],), (7, NEWEST), captures=TRACE, label="vectors"),
     OpCase("aten::batch_norm", trained(nn.BatchNorm1d(6)), (X[:, :, 0],), (7, NEWEST), captures=TRACE, label="1d"),
@@ -47,9 +57,18 @@ CASES = [
     ),
     OpCase("aten::instance_norm", nn.InstanceNorm2d(6), (X,), (7, NEWEST), NHW, OTHERS, {"InstanceNormalization"}),
     OpCase("aten::instance_norm", trained(nn.InstanceNorm2d(6, affine=True)), (X,), (7, NEWEST), captures=TRACE, label="affine"),
-    OpCase("aten::instance_norm", trained(nn.InstanceNorm2d(6, track_running_stats=True)), (X,), (7, NEWEST), captures=TRACE, label="running"),
+    OpCase(
+        "aten::instance_norm",
+        trained(nn.InstanceNorm2d(6, track_running_stats=True)),
+        (X,),
+        (7, NEWEST),
+        captures=TRACE,
+        label="running",
+    ),
     OpCase("aten::instance_norm", nn.InstanceNorm1d(6), (X[0, :, 0],), (7, NEWEST), captures=TRACE, label="unbatched"),
-    OpCase("aten::instance_norm", F.instance_norm, (X,), (7, NEWEST), {0: {1: "c"}}, [(X[:, :4],)], captures=TRACE, label="channels"),
+    OpCase(
+        "aten::instance_norm", F.instance_norm, (X,), (7, NEWEST), {0: {1: "c"}}, [(X[:, :4],)], captures=TRACE, label="channels"
+    ),
     OpCase("aten::group_norm", trained(nn.GroupNorm(3, 6)), (X,), (7, NEWEST), NHW, OTHERS),
     OpCase("aten::group_norm", nn.GroupNorm(2, 6, affine=False), (X[:, :, 0, 0],), (7, NEWEST), captures=TRACE, label="vectors"),
     OpCase(
@@ -58,9 +77,20 @@ CASES = [
         (X,),
         captures=TRACE,
     ),
-    OpCase("aten::layer_norm", trained(nn.LayerNorm(7)), (X,), (7, 17, NEWEST), NHW | {0: {0: "n", 2: "h"}}, [(torch.randn(2, 6, 4, 7),)]),
-    OpCase("aten::layer_norm", trained(nn.LayerNorm((5, 7), eps=1e-3)), (X,), (7, 13, 17, NEWEST), captures=TRACE, label="two-axes"),
-    OpCase("aten::layer_norm", nn.LayerNorm((6, 5, 7), elementwise_affine=False), (X,), (7, 17), captures=TRACE, label="no-affine"),
+    OpCase(
+        "aten::layer_norm",
+        trained(nn.LayerNorm(7)),
+        (X,),
+        (7, 17, NEWEST),
+        NHW | {0: {0: "n", 2: "h"}},
+        [(torch.randn(2, 6, 4, 7),)],
+    ),
+    OpCase(
+        "aten::layer_norm", trained(nn.LayerNorm((5, 7), eps=1e-3)), (X,), (7, 13, 17, NEWEST), captures=TRACE, label="two-axes"
+    ),
+    OpCase(
+        "aten::layer_norm", nn.LayerNorm((6, 5, 7), elementwise_affine=False), (X,), (7, 17), captures=TRACE, label="no-affine"
+    ),
     OpCase("aten::layer_norm", trained(nn.LayerNorm(7, bias=False)), (X,), (7, 17), captures=TRACE, label="no-bias"),
     OpCase(
         "aten::layer_norm",
@@ -74,12 +104,30 @@ CASES = [
     ),
     OpCase("aten::layer_norm", nn.LayerNorm(7).half(), (X.half(),), (7, 17), captures=TRACE, label="half", rtol=1e-2, atol=1e-2),
     OpCase("aten::native_layer_norm", lambda x: torch.native_layer_norm(x, [7], None, None, 1e-5), (X,), (7, 17), captures=TRACE),
-    OpCase("aten::rms_norm", trained(nn.RMSNorm(7, eps=1e-3)), (X,), (7, 23, NEWEST), NHW | {0: {0: "n", 2: "h"}}, [(torch.randn(2, 6, 4, 7),)]),
+    OpCase(
+        "aten::rms_norm",
+        trained(nn.RMSNorm(7, eps=1e-3)),
+        (X,),
+        (7, 23, NEWEST),
+        NHW | {0: {0: "n", 2: "h"}},
+        [(torch.randn(2, 6, 4, 7),)],
+    ),
     OpCase("aten::rms_norm", nn.RMSNorm((5, 7)), (X * 1e-3,), (7, NEWEST), captures=TRACE, label="default-eps"),
-    OpCase("aten::rms_norm", nn.RMSNorm(7).half(), (X.half() * 1e-3,), (7, NEWEST), captures=TRACE, label="half", rtol=1e-2, atol=1e-2),
+    OpCase(
+        "aten::rms_norm",
+        nn.RMSNorm(7).half(),
+        (X.half() * 1e-3,),
+        (7, NEWEST),
+        captures=TRACE,
+        label="half",
+        rtol=1e-2,
+        atol=1e-2,
+    ),
     OpCase("aten::local_response_norm", nn.LocalResponseNorm(3), (X,), (7, NEWEST), captures=TRACE),
     OpCase("aten::_weight_norm", nn.utils.parametrizations.weight_norm(nn.Linear(7, 4)), (X,), (7, NEWEST), captures=TRACE),
-    OpCase("aten::_weight_norm", lambda v, g: torch._weight_norm(v, g, 1), (X[0], torch.randn(1, 5, 1)), captures=TRACE, label="dim"),
+    OpCase(
+        "aten::_weight_norm", lambda v, g: torch._weight_norm(v, g, 1), (X[0], torch.randn(1, 5, 1)), captures=TRACE, label="dim"
+    ),
 ]
 
 ROWS, IDS = expand(CASES)
@@ -88,4 +136,3 @@ ROWS, IDS = expand(CASES)
 @pytest.mark.parametrize(("case", "opset", "capture"), ROWS, ids=IDS)
 def test_matches_eager(case, opset, capture, exporter):
     exporter.check(case, opset, capture)
-

@@ -34,9 +34,9 @@ CASES = [
     row("min", lambda a, b: torch.sym_min(a, 5), captures=EXPORT),
     row("truediv-floor", lambda a, b: math.floor(a / 4) + 1, captures=EXPORT),
     row("truediv-ceil", lambda a, b: math.ceil(a / 4), captures=EXPORT),
-    row("half", lambda a, b: int(a * 0.5), captures=EXPORT),
+    row("half", lambda a, b: torch.sym_int(a * 0.5), captures=EXPORT),
     OpCase("number::scale", lambda x: x / x.shape[1] + x * (x.shape[0] ** -0.5), (X,), (7, 13, 28), DYNAMIC, OTHERS, captures=BOTH),
-    OpCase("number::sqrt", lambda x: x * math.sqrt(x.shape[0]), (X,), (7, 28), DYNAMIC, OTHERS, captures=EXPORT),
+    OpCase("number::sqrt", lambda x: x * torch.sym_sqrt(x.shape[0]), (X,), (7, 28), DYNAMIC, OTHERS, captures=EXPORT),
     OpCase("number::swin", lambda x: torch.nn.functional.pad(x, (0, (4 - x.shape[1] % 4) % 4)), (X,), (11, 28), DYNAMIC, OTHERS, captures=BOTH),
 ]
 ROWS, IDS = expand(CASES)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812 - the name that PyTorch code uses
+import torch.nn.functional as F
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
@@ -19,16 +19,63 @@ def window(x):
 
 
 CASES = [
-    OpCase("aten::pad", lambda x: (F.pad(x, (1, 2)), F.pad(x, (1, 0, 2, 1), value=3.5), F.pad(x, (-1, 2, 1, -2))), (X,), (7, 11, NEWEST), captures=TRACE),
+    OpCase(
+        "aten::pad",
+        lambda x: (F.pad(x, (1, 2)), F.pad(x, (1, 0, 2, 1), value=3.5), F.pad(x, (-1, 2, 1, -2))),
+        (X,),
+        (7, 11, NEWEST),
+        captures=TRACE,
+    ),
     OpCase("aten::pad", window, (X,), (9, 11, NEWEST), IMAGES, [(Y,)]),
     OpCase("aten::pad", lambda x: F.pad(x.long(), (1, 2, -1, 0), value=7), (X,), (9, 11, NEWEST), captures=TRACE, label="int"),
     OpCase("aten::pad", lambda x: F.pad(x > 9, (1, 2), value=True), (X,), (9, 13, NEWEST), captures=TRACE, label="bool"),
-    OpCase("aten::pad", lambda x: F.pad(x, (2, 1, 3, 0), mode="reflect"), (X,), (7, 11, NEWEST), IMAGES, [(Y,)], captures=TRACE, label="reflect"),
-    OpCase("aten::pad", lambda x: F.pad(x, (2, -1, 3, -2), mode="replicate"), (X,), (7, 11, NEWEST), IMAGES, [(Y,)], captures=TRACE, label="replicate"),
-    OpCase("aten::pad", lambda x: F.pad(x, (2, 1, 3, 0), mode="circular"), (X,), (7, 11, NEWEST), IMAGES, [(Y,)], captures=TRACE, label="circular"),
+    OpCase(
+        "aten::pad",
+        lambda x: F.pad(x, (2, 1, 3, 0), mode="reflect"),
+        (X,),
+        (7, 11, NEWEST),
+        IMAGES,
+        [(Y,)],
+        captures=TRACE,
+        label="reflect",
+    ),
+    OpCase(
+        "aten::pad",
+        lambda x: F.pad(x, (2, -1, 3, -2), mode="replicate"),
+        (X,),
+        (7, 11, NEWEST),
+        IMAGES,
+        [(Y,)],
+        captures=TRACE,
+        label="replicate",
+    ),
+    OpCase(
+        "aten::pad",
+        lambda x: F.pad(x, (2, 1, 3, 0), mode="circular"),
+        (X,),
+        (7, 11, NEWEST),
+        IMAGES,
+        [(Y,)],
+        captures=TRACE,
+        label="circular",
+    ),
     OpCase("aten::pad", lambda x: F.pad(x, (2, -1, -1, 3), mode="circular"), (X,), captures=TRACE, label="circular_crop"),
-    OpCase("aten::pad", lambda x: F.pad(x, (x.shape[3] - 4, 1, 1, x.shape[2] - 3), mode="circular"), (X,), (9, NEWEST), IMAGES, [(Y,)], captures=TRACE, label="run_time"),
-    OpCase("aten::reflection_pad", torch.nn.Sequential(torch.nn.ReflectionPad2d(1), torch.nn.ReplicationPad2d((1, 2, 0, 1)), torch.nn.ZeroPad2d(1)), (X[0],), captures=TRACE),
+    OpCase(
+        "aten::pad",
+        lambda x: F.pad(x, (x.shape[3] - 4, 1, 1, x.shape[2] - 3), mode="circular"),
+        (X,),
+        (9, NEWEST),
+        IMAGES,
+        [(Y,)],
+        captures=TRACE,
+        label="run_time",
+    ),
+    OpCase(
+        "aten::reflection_pad",
+        torch.nn.Sequential(torch.nn.ReflectionPad2d(1), torch.nn.ReplicationPad2d((1, 2, 0, 1)), torch.nn.ZeroPad2d(1)),
+        (X[0],),
+        captures=TRACE,
+    ),
 ]
 ROWS, IDS = expand(CASES)
 

@@ -70,6 +70,8 @@ CASES = [
     OpCase("aten::cumsum", lambda x: x.cumsum(-1), (X,), (11, 14, 28), BATCH, OTHER),
     OpCase("aten::cumsum", lambda x: x.cumsum(0), (BOOL,), (11, 28), label="bool", captures=TRACE),
     OpCase("aten::cumsum", lambda x: x.cumsum(1, dtype=torch.float32), (I,), (11, 28), label="dtype", captures=TRACE),
+    OpCase("aten::cumprod", lambda x: x.cumprod(-1), (X,), (26, 28), BATCH, OTHER, captures=TRACE),
+    OpCase("aten::cumprod", lambda x: x.cumprod(0), (I,), (26, 28), label="int", captures=TRACE),
 ]
 ROWS, IDS = expand(CASES)
 

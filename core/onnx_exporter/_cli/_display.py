@@ -36,3 +36,9 @@ class StageDisplay:
         if self._timer.ident is not None:
             self._timer.join()
         self._status.stop()
+
+
+def table_console() -> Console:
+    """Returns a console for tables; where standard output is no terminal, no cell is folded."""
+    console = Console()
+    return console if console.is_terminal else Console(width=500)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 import click
-from rich.console import Console
 from rich.table import Table
 
+from onnx_exporter._cli._display import table_console
 from onnx_exporter._cli._options import plugin_options
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
 from onnx_exporter._plugins import load_plugins
@@ -33,7 +33,7 @@ def ops(pattern: str, opset: int | None, plugin: tuple[str, ...], prefer: tuple[
         later = ", ".join(map(str, opsets[1:]))
         table.add_row(name, str(opsets[0]), later, usable[0].provider.name)
         count += 1
-    console = Console(soft_wrap=True)
+    console = table_console()
     if count:
         console.print(table)
     console.print(f"{count} operator{'s' * (count != 1)}{f' at opset {opset}' if opset else ''}", highlight=False)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import click
-from rich.console import Console
 from rich.table import Table
 
+from onnx_exporter._cli._display import table_console
 from onnx_exporter._cli._options import plugin_options
 from onnx_exporter._plugins import LoadedPlugin, load_plugins
 
@@ -24,7 +24,7 @@ def plugins(verbose: bool, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> 
         info = item.info
         row = [info.name, info.distribution, info.version, str(_operators(item)), _state(item)]
         table.add_row(*row, *((info.target, f"{item.seconds * 1000:.1f}") if verbose else ()))
-    console = Console()
+    console = table_console()
     if shown:
         console.print(table)
     builtin = sum(item.info.is_builtin for item in found)

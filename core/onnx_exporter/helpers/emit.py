@@ -197,16 +197,28 @@ def arange(g: GraphContext, start: Size, end: Size, step: int = 1) -> Value:
         return g.constant(torch.arange(start, max(start, end), step))
     if g.opset >= 11:
         return g.op("Range", shapes.scalar(g, start), shapes.scalar(g, end), g.constant(step, dtype=torch.int64))
-    if g.opset < 9:
-        raise g.unsupported("a range of unknown length needs NonZero, of opset 9")
     count = shapes.subtract(g, end, start)
     if step != 1:
         count = shapes.divide(g, shapes.add(g, count, step - 1), step)
-    ones = g.op("ConstantOfShape", shapes.vector(g, [count]), value=torch.ones(1, dtype=torch.int64))
-    positions = squeeze(g, g.op("NonZero", ones), [0])
+    positions = _count_up(g, count)
     if step != 1:
         positions = g.op("Mul", positions, g.constant([step], dtype=torch.int64))
     return positions if start == 0 else g.op("Add", positions, shapes.vector(g, [start]))
+
+
+def _count_up(g: GraphContext, count: Size) -> Value:
+    """The int64 numbers below `count` where there is no Range.
+
+    From opset 9 on they are the positions of ones. Before, only a recurrent network can count: one unit
+    that adds 1 to its state at every step.
+    """
+    if g.opset >= 9:
+        ones = g.op("ConstantOfShape", shapes.vector(g, [count]), value=torch.ones(1, dtype=torch.int64))
+        return squeeze(g, g.op("NonZero", ones), [0])
+    one = g.constant(torch.ones(1, 1, 1))
+    steps = g.op("Tile", one, shapes.vector(g, [count, 1, 1]))
+    counted = g.op("RNN", steps, one, one, activations=["Relu"], hidden_size=1)
+    return g.op("Sub", cast(g, g.op("Reshape", counted, [-1]), torch.int64), 1)
 
 
 def pad(g: GraphContext, x: Value, before: Sequence[Size], after: Sequence[Size], mode: str = "constant", value: Any = None) -> Value:

@@ -13,8 +13,8 @@ from onnx_exporter.helpers import dtypes, emit, shapes
 from onnx_exporter.helpers.shapes import Size
 
 __all__ = [
-    "broadcast",
     "bound",
+    "broadcast",
     "from_start",
     "gather_elements",
     "gather_nd",
@@ -25,7 +25,9 @@ __all__ = [
     "scatter_nd",
 ]
 
-_PASSES_ON = frozenset(("Gather", "Squeeze", "Unsqueeze", "Reshape", "Cast", "Identity", "Transpose", "Expand", "Slice", "Flatten"))
+_PASSES_ON = frozenset(
+    ("Gather", "Squeeze", "Unsqueeze", "Reshape", "Cast", "Identity", "Transpose", "Expand", "Slice", "Flatten")
+)
 """Operators whose output has no elements but those of the first input."""
 
 
@@ -35,7 +37,7 @@ def positions(g: GraphContext, index: Value) -> Value:
 
 
 def from_start(g: GraphContext, index: Value, size: Size) -> Value:
-    """Returns positions with negative ones, which count from the end of an axis of `size`, made to count from its start. Added in 0.1."""
+    """Returns positions that all count from the start of an axis of `size`, negative ones among them too. Added in 0.1."""
     known = index.const
     if known is not None:
         if known.size == 0 or known.min() >= 0:
@@ -186,7 +188,7 @@ def _one_hot_rows(g: GraphContext, index: Value, size: Size, like: Value) -> Val
 
 
 def grid(g: GraphContext, index: Value, axis: int) -> list[Value]:
-    """Returns an index tensor for every axis: `index` itself for `axis`, and for the others its elements' own positions. Added in 0.1."""
+    """Returns an index tensor for every axis: `index` for `axis`, else where each of its elements stands. Added in 0.1."""
     rank = shapes.rank_of(g, index)
     result = []
     for own in range(rank):

@@ -201,9 +201,16 @@ def _larger(g: GraphContext, first: Size, second: Size, if_so: Size) -> Size:
 
 
 def remainder(g: GraphContext, first: Size, second: Size) -> Size:
-    """Returns ``first % second``; neither may be negative. Added in 0.1."""
+    """Returns ``first % second`` for a positive `second`, as in Python. Added in 0.1.
+
+    Below opset 10, which brought Mod, `first` may not be negative.
+    """
     if isinstance(first, int) and isinstance(second, int):
         return first % second
+    if g.opset >= 10:
+        return _binary(g, "Mod", first, second)
+    if first == 1 and g.opset >= 9:  # ONNX Runtime 1.32 takes 1 / x * x to be x / x, for integers too
+        return simplify(g.op("Cast", g.op("Greater", scalar(g, second), scalar(g, 1)), to=7))
     return subtract(g, first, multiply(g, divide(g, first, second), second))
 
 

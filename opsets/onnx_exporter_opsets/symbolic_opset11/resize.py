@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Any
 
+import torch
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 
 table = OpTable(opset=11)
 
 
-def _no_region(g: GraphContext) -> Value | None:
-    """The region of interest, which nothing here uses but opsets below 13 want."""
+def _absent(g: GraphContext) -> Value | None:
+    """An input that is not given: the region of interest, and scales beside sizes. Opsets below 13 want it empty."""
     return None if g.opset >= 13 else g.constant(torch.zeros(0))
 
 
@@ -22,7 +23,7 @@ def upsample_whole(g: GraphContext, self: Value, factors: list[int]) -> Value:
     return g.op(
         "Resize",
         self,
-        _no_region(g),
+        _absent(g),
         scales,
         mode="nearest",
         coordinate_transformation_mode="asymmetric",
@@ -43,7 +44,7 @@ def resize_smooth(
         return g.previous(self, output_size, factors, cubic, align_corners)  # type: ignore[no-any-return]
     # runtimes do linear interpolation of two or three axes
     x = emit.unsqueeze(g, self, [2]) if spatial == 1 else self
-    attributes = {
+    attributes: dict[str, Any] = {
         "mode": "cubic" if cubic else "linear",
         "coordinate_transformation_mode": "align_corners" if align_corners else "half_pixel",
         "cubic_coeff_a": -0.75 if cubic else None,
@@ -51,9 +52,8 @@ def resize_smooth(
     extra = [1] if spatial == 1 else []
     if given and not align_corners:
         scales = g.constant([1.0, 1.0, *map(float, extra), *given])
-        result = g.op("Resize", x, _no_region(g), scales, **attributes)
+        result = g.op("Resize", x, _absent(g), scales, **attributes)
     else:
         sizes = shapes.vector(g, [*shapes.sizes(g, self)[:2], *extra, *output_size])
-        scales = None if g.opset >= 13 else g.constant(torch.zeros(0))
-        result = g.op("Resize", x, _no_region(g), scales, sizes, **attributes)
+        result = g.op("Resize", x, _absent(g), _absent(g), sizes, **attributes)
     return emit.squeeze(g, result, [2]) if spatial == 1 else result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import shapes
 
 table = OpTable(opset=12)
 
@@ -14,6 +15,11 @@ def einsum(g: GraphContext, equation: str, tensors: list[Value], path: list[int]
     The order of contraction (`path`) changes nothing but rounding. The result's letters are always
     written: without them PyTorch and ONNX Runtime may sort capital letters differently.
     """
+    terms = equation.replace(" ", "").partition("->")[0].split(",")
+    hidden = {shapes.rank_of(g, x) - len(term) + 3 for x, term in zip(tensors, terms, strict=True) if "..." in term}
+    if len(hidden) > 1:
+        # ONNX wants every ellipsis to stand for as many axes
+        return g.previous(equation, tensors, path)  # type: ignore[no-any-return]
     left, arrow, right = equation.replace(" ", "").partition("->")
     if not arrow:
         letters = left.replace("...", "").replace(",", "")

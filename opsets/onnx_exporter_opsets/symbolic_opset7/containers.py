@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from onnx_exporter import GraphContext, OpTable, Value
@@ -117,7 +118,7 @@ def _at(g: GraphContext, x: Value, axis: int, bounds: Sequence[Size]) -> list[Va
     """Parts that begin at the given places, the first at 0; places may be negative or past the end."""
     parts = []
     edges: list[Size] = [0, *bounds, 2**63 - 1]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         parts.append(g.call("aten::slice", x, axis, start, end, 1))
     return parts
 

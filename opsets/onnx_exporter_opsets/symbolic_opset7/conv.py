@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 
@@ -34,7 +36,7 @@ def convolution(
     x = input if batched else emit.unsqueeze(g, input, [0])
     pads = _per_axis(padding, spatial)
     kernel = [shapes.known_size(weight, axis + 2) for axis in range(spatial)]
-    common = {
+    common: dict[str, Any] = {
         "strides": _per_axis(stride, spatial),
         "pads": pads if len(pads) == 2 * spatial else pads + pads,
         "dilations": _per_axis(dilation, spatial),
@@ -62,7 +64,7 @@ def conv(
     groups: int = 1,
 ) -> Value:
     """``aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, ...)``: Conv."""
-    return g.call("aten::convolution", input, weight, bias, stride, padding, dilation, False, [0], groups)
+    return g.call("aten::convolution", input, weight, bias, stride, padding, dilation, False, [0], groups)  # type: ignore[no-any-return]
 
 
 @table.op("aten::_convolution_mode", "aten::conv1d.padding", "aten::conv2d.padding", "aten::conv3d.padding")
@@ -89,7 +91,7 @@ def conv_padding(
             before.append(both // 2)
             after.append(both - both // 2)
         pads = before + after
-    return g.call("aten::convolution", input, weight, bias, stride, pads, dilation, False, [0], groups)
+    return g.call("aten::convolution", input, weight, bias, stride, pads, dilation, False, [0], groups)  # type: ignore[no-any-return]
 
 
 @table.op("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
@@ -105,7 +107,7 @@ def conv_transpose(
     dilation: list[int] = [1],  # noqa: B006
 ) -> Value:
     """``aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, ...)``: ConvTranspose."""
-    return g.call("aten::convolution", input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return g.call("aten::convolution", input, weight, bias, stride, padding, dilation, True, output_padding, groups)  # type: ignore[no-any-return]
 
 
 @table.op("aten::conv_tbc")

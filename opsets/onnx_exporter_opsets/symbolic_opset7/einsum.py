@@ -70,7 +70,7 @@ def _joined(g: GraphContext, x: Value, start: int, count: int) -> Value:
 
 @table.op("aten::einsum")
 def einsum(g: GraphContext, equation: str, tensors: list[Value], path: list[int] | None = None) -> Value:
-    """``aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None)``: Transpose, MatMul and ReduceSum, two operands at a time.
+    """``aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None)``: Transpose, MatMul and ReduceSum, by twos.
 
     The order of contraction (`path`) changes nothing but rounding.
     """

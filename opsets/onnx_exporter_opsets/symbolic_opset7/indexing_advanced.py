@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, indexing, shapes
 from onnx_exporter.helpers.shapes import Size
@@ -180,7 +179,7 @@ def index_copy(g: GraphContext, self: Value, dim: int, index: Value, source: Val
 
 @table.op("aten::index_add")
 def index_add(g: GraphContext, self: Value, dim: int, index: Value, source: Value, alpha: int | float | Value = 1) -> Value:
-    """``aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)``: as ``self[:, index] += source``."""
+    """``aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)``: ``self[:, index] += source``."""
     if isinstance(alpha, Value) or alpha != 1:
         source = g.op("Mul", source, emit.cast(g, alpha, source.dtype) if isinstance(alpha, Value) and source.dtype else alpha)
     return _put_along(g, self, dim, index, source, accumulate=True)

@@ -27,19 +27,19 @@ def matmul(g: GraphContext, self: Value, other: Value) -> Value:
 @table.op("aten::mm", "aten::bmm")
 def mm(g: GraphContext, self: Value, mat2: Value) -> Value:
     """``aten::mm(Tensor self, Tensor mat2)``: MatMul."""
-    return g.call("aten::matmul", self, mat2)
+    return g.call("aten::matmul", self, mat2)  # type: ignore[no-any-return]
 
 
 @table.op("aten::mv")
 def mv(g: GraphContext, self: Value, vec: Value) -> Value:
     """``aten::mv(Tensor self, Tensor vec)``: MatMul."""
-    return g.call("aten::matmul", self, vec)
+    return g.call("aten::matmul", self, vec)  # type: ignore[no-any-return]
 
 
 @table.op("aten::dot")
 def dot(g: GraphContext, self: Value, tensor: Value) -> Value:
     """``aten::dot(Tensor self, Tensor tensor)``: MatMul of vectors."""
-    return g.call("aten::matmul", self, tensor)
+    return g.call("aten::matmul", self, tensor)  # type: ignore[no-any-return]
 
 
 @table.op("aten::vdot")
@@ -47,14 +47,14 @@ def vdot(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::vdot(Tensor self, Tensor other)``: as dot, for numbers that are real."""
     if self.dtype is not None and self.dtype.is_complex:
         raise g.unsupported("vdot of complex vectors")
-    return g.call("aten::matmul", self, other)
+    return g.call("aten::matmul", self, other)  # type: ignore[no-any-return]
 
 
 @table.op("aten::inner")
 def inner(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::inner(Tensor self, Tensor other)``: sums over the last axis of both."""
     if 0 in (self.rank, other.rank):
-        return g.call("aten::mul", self, other)
+        return g.call("aten::mul", self, other)  # type: ignore[no-any-return]
     rank, other_rank = shapes.rank_of(g, self), shapes.rank_of(g, other)
     if other_rank <= 2:
         transposed = other if other_rank == 1 else emit.transpose(g, other, [1, 0])
@@ -68,7 +68,7 @@ def inner(g: GraphContext, self: Value, other: Value) -> Value:
 @table.op("aten::outer", "aten::ger")
 def outer(g: GraphContext, self: Value, vec2: Value) -> Value:
     """``aten::outer(Tensor self, Tensor vec2)``: a product of a column and a row."""
-    return g.call("aten::mul", emit.unsqueeze(g, self, [1]), emit.unsqueeze(g, vec2, [0]))
+    return g.call("aten::mul", emit.unsqueeze(g, self, [1]), emit.unsqueeze(g, vec2, [0]))  # type: ignore[no-any-return]
 
 
 def _scaled(g: GraphContext, x: Value, factor: float) -> Value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 
@@ -145,7 +144,7 @@ def instance_norm(
     momentum: float,
     eps: float,
 ) -> Value:
-    """``aten::instance_norm(Tensor input, Tensor? weight, ...)``: InstanceNormalization, or with running statistics as batch_norm."""
+    """``aten::instance_norm(Tensor input, Tensor? weight, ...)``: InstanceNormalization; with running statistics, batch_norm."""
     if not use_input_stats:
         return g.call("aten::batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)  # type: ignore[no-any-return]
     channels = shapes.known_size(input, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit
 
@@ -69,7 +68,8 @@ def _widened(g: GraphContext, x: Value) -> Value:
 
 
 def _scaled(g: GraphContext, x: Value, weight: Value | None, bias: Value | None) -> Value:
-    assert x.dtype is not None
+    dtype = x.dtype
+    assert dtype is not None
     if weight is not None:
-        x = g.op("Mul", x, emit.cast(g, weight, x.dtype))
-    return x if bias is None else g.op("Add", x, emit.cast(g, bias, x.dtype))
+        x = g.op("Mul", x, emit.cast(g, weight, dtype))
+    return x if bias is None else g.op("Add", x, emit.cast(g, bias, dtype))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
 
@@ -16,7 +16,9 @@ def _per_axis(values: list[int], rank: int) -> list[int]:
     return values * rank if len(values) == 1 else values
 
 
-def _end_pads(g: GraphContext, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool) -> list[int]:
+def _end_pads(
+    g: GraphContext, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool
+) -> list[int]:
     """Padding at the end of each axis with which windows rounded down are those that PyTorch takes.
 
     Rounding up is rounding down with ``stride - 1`` more. PyTorch then drops a last window that starts in the
@@ -68,7 +70,7 @@ def _max_pool(
             raise g.unsupported("positions of the maxima of dilated windows that go far past the end (ceil_mode)")
         x = emit.pad(g, x, [0, 0, *begin], [0, 0, *end], value=_lowest(x.dtype))
         begin, end = [0] * spatial, [0] * spatial
-    attributes = {
+    attributes: dict[str, Any] = {
         "kernel_shape": kernel,
         "strides": strides,
         "pads": [*begin, *end],

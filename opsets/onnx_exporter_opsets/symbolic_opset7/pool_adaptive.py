@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
 from onnx_exporter.helpers.shapes import Size
@@ -28,8 +27,8 @@ def _wanted(x: Value, output_size: Sequence[Size]) -> dict[int, Size]:
 def _bounds(g: GraphContext, length: Size, count: Size) -> tuple[Value, Value]:
     """Start and end of each window; PyTorch lets windows overlap where the sizes do not divide."""
     if isinstance(length, int) and isinstance(count, int):
-        numbers = np.arange(count, dtype=np.int64)
-        return g.constant(numbers * length // count), g.constant(((numbers + 1) * length + count - 1) // count)
+        fixed = np.arange(count, dtype=np.int64)
+        return g.constant(fixed * length // count), g.constant(((fixed + 1) * length + count - 1) // count)
     numbers = emit.arange(g, 0, count)
     whole, parts = shapes.scalar(g, length), shapes.scalar(g, count)
     start = g.op("Div", g.op("Mul", numbers, whole), parts)
@@ -104,12 +103,14 @@ def _averaging_matrix(g: GraphContext, length: Size, count: Size, like: Value) -
     """A matrix of input positions by windows."""
     start, end = _bounds(g, length, count)
     if isinstance(length, int) and start.const is not None and end.const is not None:
-        positions = np.arange(length)[:, None]
-        inside = (positions >= start.const) & (positions < end.const)
-        return g.constant(inside / (end.const - start.const), dtype=like.dtype)
+        fixed = np.arange(length)[:, None]
+        members = (fixed >= start.const) & (fixed < end.const)
+        return g.constant(members / (end.const - start.const), dtype=like.dtype)
     assert like.dtype is not None
-    at = emit.unsqueeze(g, emit.arange(g, 0, length), [1])
-    inside = g.op("And", g.op("Not", g.op("Less", at, start)), g.op("Less", at, end))
+    # as floats, since opsets 7 and 8 do not compare integers
+    positions, first, last = (emit.cast(g, item, torch.float32) for item in (emit.arange(g, 0, length), start, end))
+    positions = emit.unsqueeze(g, positions, [1])
+    inside = g.op("And", g.op("Not", g.op("Less", positions, first)), g.op("Less", positions, last))
     return g.op("Div", emit.cast(g, inside, like.dtype), emit.cast(g, g.op("Sub", end, start), like.dtype))
 
 
@@ -155,8 +156,10 @@ def _window_positions(g: GraphContext, length: Size, count: Size) -> tuple[Value
         return start, g.constant(np.minimum(start.const[:, None] + np.arange(longest), end.const[:, None] - 1))
     within = emit.arange(g, 0, shapes.add(g, shapes.divide(g, length, count), 2))
     positions = g.op("Add", emit.unsqueeze(g, start, [1]), within)
-    limit = emit.unsqueeze(g, end, [1])
-    return start, emit.where(g, g.op("Less", positions, limit), positions, g.op("Sub", limit, 1))
+    # the smaller of position and last one, in floats, since opsets 7 and 8 neither compare nor choose integers
+    last = emit.unsqueeze(g, g.op("Sub", end, 1), [1])
+    room = g.op("Relu", emit.cast(g, g.op("Sub", last, positions), torch.float32))
+    return start, g.op("Sub", last, emit.cast(g, room, torch.int64))
 
 
 def _max_positions(g: GraphContext, x: Value, output_size: Sequence[Size], is_global: bool) -> Value:

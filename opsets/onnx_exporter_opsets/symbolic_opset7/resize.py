@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
 from onnx_exporter.helpers.shapes import Size
@@ -33,13 +32,10 @@ class _Axis:
         return isinstance(self.old, int) and isinstance(self.new, int)
 
 
-def _axes(
-    g: GraphContext, x: Value, output_size: Sequence[Size] | None, factors: Sequence[float | None] | None
-) -> list[_Axis]:
+def _axes(g: GraphContext, x: Value, output_size: Sequence[Size] | None, factors: Sequence[float | None] | None) -> list[_Axis]:
     """What to do with each spatial axis."""
-    rank = shapes.rank_of(g, x)
     result = []
-    for position in range(rank - 2):
+    for position in range(shapes.rank_of(g, x) - 2):
         axis = position + 2
         old = shapes.size(g, x, axis)
         factor = None if factors is None else factors[position]
@@ -62,11 +58,19 @@ def _scaled_size(g: GraphContext, old: Size, factor: float) -> Size:
     return emit.cast(g, product, torch.int64)
 
 
-def _factors(
-    rank: int, scales: float | None, scales_d: float | None, scales_h: float | None, scales_w: float | None
-) -> list[float | None]:
-    """The factors of an operator without ``.vec``, which names them by axis."""
-    return [scales] if rank == 3 else [scales_d, scales_h, scales_w][5 - rank :]
+def _parsed(
+    g: GraphContext, x: Value | None, output_size: Sequence[Size] | None, factors: Sequence[float | None]
+) -> tuple[Value, list[_Axis]]:
+    """Makes one of the two overloads.
+
+    The plain one calls the tensor `self` and gives the factors by axis, as `scales` where there is one axis;
+    ``.vec`` calls it `input` and gives a list of factors, or None and the size alone.
+    """
+    assert x is not None
+    spatial = shapes.rank_of(g, x) - 2
+    if len(factors) == 4:
+        factors = factors[:1] if spatial == 1 else factors[4 - spatial :]
+    return x, _axes(g, x, output_size, factors)
 
 
 # Nearest
@@ -75,47 +79,35 @@ def _factors(
 @table.op("aten::upsample_nearest1d", "aten::upsample_nearest2d", "aten::upsample_nearest3d")
 def upsample_nearest(
     g: GraphContext,
-    self: Value,
-    output_size: list[int | Value],
+    self: Value | None = None,
+    output_size: list[int | Value] | None = None,
     scales: float | None = None,
     scales_d: float | None = None,
     scales_h: float | None = None,
     scales_w: float | None = None,
+    input: Value | None = None,
+    scale_factors: list[float] | None = None,
 ) -> Value:
     """``aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, ...)``: Upsample for whole factors, else Gather."""
-    factors = _factors(shapes.rank_of(g, self), scales, scales_d, scales_h, scales_w)
-    return _nearest(g, self, _axes(g, self, output_size, factors), exact=False)
+    x, axes = _parsed(g, self or input, output_size, scale_factors or [scales, scales_d, scales_h, scales_w])
+    return _nearest(g, x, axes, exact=False)
 
 
 @table.op("aten::_upsample_nearest_exact1d", "aten::_upsample_nearest_exact2d", "aten::_upsample_nearest_exact3d")
 def upsample_nearest_exact(
     g: GraphContext,
-    self: Value,
-    output_size: list[int | Value],
+    self: Value | None = None,
+    output_size: list[int | Value] | None = None,
     scales: float | None = None,
     scales_d: float | None = None,
     scales_h: float | None = None,
     scales_w: float | None = None,
+    input: Value | None = None,
+    scale_factors: list[float] | None = None,
 ) -> Value:
     """``aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, ...)``: Upsample for whole factors, else Gather."""
-    factors = _factors(shapes.rank_of(g, self), scales, scales_d, scales_h, scales_w)
-    return _nearest(g, self, _axes(g, self, output_size, factors), exact=True)
-
-
-@table.op("aten::upsample_nearest1d.vec", "aten::upsample_nearest2d.vec", "aten::upsample_nearest3d.vec")
-def upsample_nearest_vec(
-    g: GraphContext, input: Value, output_size: list[int | Value] | None, scale_factors: list[float] | None
-) -> Value:
-    """``aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)``: Upsample or Gather."""
-    return _nearest(g, input, _axes(g, input, output_size, scale_factors), exact=False)
-
-
-@table.op("aten::_upsample_nearest_exact1d.vec", "aten::_upsample_nearest_exact2d.vec", "aten::_upsample_nearest_exact3d.vec")
-def upsample_nearest_exact_vec(
-    g: GraphContext, input: Value, output_size: list[int | Value] | None, scale_factors: list[float] | None
-) -> Value:
-    """``aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)``: Upsample or Gather."""
-    return _nearest(g, input, _axes(g, input, output_size, scale_factors), exact=True)
+    x, axes = _parsed(g, self or input, output_size, scale_factors or [scales, scales_d, scales_h, scales_w])
+    return _nearest(g, x, axes, exact=True)
 
 
 def _nearest(g: GraphContext, x: Value, axes: list[_Axis], exact: bool) -> Value:
@@ -149,16 +141,19 @@ def _whole_factor(x: Value, axis: _Axis, exact: bool) -> int | None:
 
 
 def _nearest_axis(g: GraphContext, x: Value, axis: _Axis, offset: float) -> Value:
-    if axis.fixed:
-        scale = _static_scale(axis)
-        numbers = np.arange(axis.new, dtype=np.float32) + np.float32(offset)
-        sources = g.constant(np.minimum(np.floor(numbers * scale).astype(np.int64), int(axis.old) - 1))  # type: ignore[arg-type]
+    if isinstance(axis.old, int) and isinstance(axis.new, int):
+        fixed = np.floor((np.arange(axis.new, dtype=np.float32) + np.float32(offset)) * _static_scale(axis))
+        sources = g.constant(np.minimum(fixed.astype(np.int64), axis.old - 1))
     else:
         numbers = _new_positions(g, axis)
-        shifted = g.op("Add", numbers, offset) if offset else numbers
-        source = g.op("Floor", g.op("Mul", shifted, _scale(g, axis)))
-        sources = emit.cast(g, g.op("Min", source, _float(g, shapes.subtract(g, axis.old, 1))), torch.int64)
+        source = g.op("Floor", g.op("Mul", g.op("Add", numbers, offset) if offset else numbers, _scale(g, axis)))
+        sources = emit.cast(g, _at_most(g, source, _float(g, shapes.subtract(g, axis.old, 1))), torch.int64)
     return g.op("Gather", x, sources, axis=axis.axis)
+
+
+def _at_most(g: GraphContext, x: Value, last: Value) -> Value:
+    """The smaller of positions and the last one; Min does not broadcast in opset 7."""
+    return g.op("Sub", last, g.op("Relu", g.op("Sub", last, x)))
 
 
 @table.op("onnx_exporter::upsample_whole")
@@ -173,57 +168,37 @@ def upsample_whole(g: GraphContext, self: Value, factors: list[int]) -> Value:
 @table.op("aten::upsample_linear1d", "aten::upsample_bilinear2d", "aten::upsample_trilinear3d")
 def upsample_linear(
     g: GraphContext,
-    self: Value,
-    output_size: list[int | Value],
-    align_corners: bool,
+    self: Value | None = None,
+    output_size: list[int | Value] | None = None,
+    align_corners: bool = False,
     scales: float | None = None,
     scales_d: float | None = None,
     scales_h: float | None = None,
     scales_w: float | None = None,
+    input: Value | None = None,
+    scale_factors: list[float] | None = None,
 ) -> Value:
     """``aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, ...)``: Gather, Mul and Add."""
-    factors = _factors(shapes.rank_of(g, self), scales, scales_d, scales_h, scales_w)
-    return _smooth(g, self, _axes(g, self, output_size, factors), False, align_corners)
+    x, axes = _parsed(g, self or input, output_size, scale_factors or [scales, scales_d, scales_h, scales_w])
+    return _smooth(g, x, axes, cubic=False, align_corners=align_corners)
 
 
 @table.op("aten::upsample_bicubic2d")
 def upsample_cubic(
     g: GraphContext,
-    self: Value,
-    output_size: list[int | Value],
-    align_corners: bool,
+    self: Value | None = None,
+    output_size: list[int | Value] | None = None,
+    align_corners: bool = False,
     scales: float | None = None,
     scales_d: float | None = None,
     scales_h: float | None = None,
     scales_w: float | None = None,
+    input: Value | None = None,
+    scale_factors: list[float] | None = None,
 ) -> Value:
     """``aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, ...)``: Gather, Mul and Add."""
-    factors = _factors(shapes.rank_of(g, self), scales, scales_d, scales_h, scales_w)
-    return _smooth(g, self, _axes(g, self, output_size, factors), True, align_corners)
-
-
-@table.op("aten::upsample_linear1d.vec", "aten::upsample_bilinear2d.vec", "aten::upsample_trilinear3d.vec")
-def upsample_linear_vec(
-    g: GraphContext,
-    input: Value,
-    output_size: list[int | Value] | None,
-    align_corners: bool,
-    scale_factors: list[float] | None,
-) -> Value:
-    """``aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, ...)``: Gather, Mul and Add."""
-    return _smooth(g, input, _axes(g, input, output_size, scale_factors), False, align_corners)
-
-
-@table.op("aten::upsample_bicubic2d.vec")
-def upsample_cubic_vec(
-    g: GraphContext,
-    input: Value,
-    output_size: list[int | Value] | None,
-    align_corners: bool,
-    scale_factors: list[float] | None,
-) -> Value:
-    """``aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, ...)``: Gather, Mul and Add."""
-    return _smooth(g, input, _axes(g, input, output_size, scale_factors), True, align_corners)
+    x, axes = _parsed(g, self or input, output_size, scale_factors or [scales, scales_d, scales_h, scales_w])
+    return _smooth(g, x, axes, cubic=True, align_corners=align_corners)
 
 
 def _smooth(g: GraphContext, x: Value, axes: list[_Axis], cubic: bool, align_corners: bool) -> Value:
@@ -312,20 +287,20 @@ def _computed_taps(g: GraphContext, axis: _Axis, cubic: bool, align_corners: boo
     last = _float(g, shapes.subtract(g, axis.old, 1))
     if align_corners:
         # one element alone is the first: its number is 0, so the divisor only must not be
-        steps = g.op("Max", _float(g, shapes.subtract(g, axis.new, 1)), g.constant(1.0))
+        steps = g.op("Add", g.op("Relu", _float(g, shapes.subtract(g, axis.new, 2))), 1.0)
         source = g.op("Mul", numbers, g.op("Div", last, steps))
     else:
         source = g.op("Sub", g.op("Mul", g.op("Add", numbers, 0.5), _scale(g, axis)), 0.5)
-        source = source if cubic else g.op("Max", source, g.constant(0.0))
+        source = source if cubic else g.op("Relu", source)
     lower = g.op("Floor", source)
     t = g.op("Sub", source, lower)
     if cubic:
         positions = [g.op("Add", lower, float(offset)) for offset in (-1, 0, 1, 2)]
-        positions = [g.op("Max", g.op("Min", position, last), g.constant(0.0)) for position in positions]
+        positions = [g.op("Relu", _at_most(g, position, last)) for position in positions]
         rest = g.op("Sub", g.constant(1.0), t)
         weights = [_far(g, g.op("Add", t, 1.0)), _near(g, t), _near(g, rest), _far(g, g.op("Add", rest, 1.0))]
     else:
-        positions = [g.op("Min", lower, last), g.op("Min", g.op("Add", lower, 1.0), last)]
+        positions = [_at_most(g, lower, last), _at_most(g, g.op("Add", lower, 1.0), last)]
         weights = [g.op("Sub", g.constant(1.0), t), t]
     return [
         (emit.cast(g, position, torch.int64), emit.cast(g, weight, like.dtype))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 
@@ -160,9 +159,7 @@ def lstm(
     """``aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, ...) -> (Tensor, Tensor, Tensor)``: LSTM for each layer."""
     if len(params) != num_layers * (2 if bidirectional else 1) * (4 if has_biases else 2):
         raise g.unsupported("ONNX's LSTM has no projection (proj_size); opset 9 has Scan, which runs it step by step")
-    return _over_sequence(
-        g, "LSTM", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-    )
+    return _over_sequence(g, "LSTM", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @table.op("aten::gru.input")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 from onnx_exporter.helpers.shapes import Size
@@ -171,9 +170,7 @@ def shape_as_tensor(g: GraphContext, self: Value) -> Value:
 
 
 @table.op("aten::as_strided")
-def as_strided(
-    g: GraphContext, self: Value, size: list[int], stride: list[int], storage_offset: int | None = None
-) -> Value:
+def as_strided(g: GraphContext, self: Value, size: list[int], stride: list[int], storage_offset: int | None = None) -> Value:
     """``aten::as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)``: Gather, for fixed sizes.
 
     Strides say how PyTorch has laid the tensor out in memory; they tell the elements only where the sizes

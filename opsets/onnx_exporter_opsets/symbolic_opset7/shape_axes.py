@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 from onnx_exporter.helpers.shapes import Size
@@ -122,14 +121,15 @@ def _rolled(g: GraphContext, x: Value, shift: Size, axis: int) -> Value:
         cut: Size = -shift % length if length else 0
         if cut == 0:
             return x
+    elif shift == 0:
+        return x
+    elif g.opset >= 10:
+        cut = shapes.remainder(g, -shift if isinstance(shift, int) else shapes.subtract(g, 0, shift), length)
     elif isinstance(shift, int):
-        if shift == 0:
-            return x
         cut = shapes.remainder(g, abs(shift), length)
         cut = shapes.subtract(g, length, cut) if shift > 0 else cut
-    else:  # Div rounds towards 0, so a remainder in (-length, length) comes out; one length more makes it positive
-        whole = shapes.multiply(g, shapes.divide(g, shift, length), length)
-        cut = shapes.remainder(g, shapes.subtract(g, length, shapes.subtract(g, shift, whole)), length)
+    else:
+        raise g.unsupported("rolling by a number that is not constant needs Mod, of opset 10")
     return g.op("Concat", emit.slice_(g, x, axis, cut, 2**63 - 1), emit.slice_(g, x, axis, 0, cut), axis=axis)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, indexing, shapes
 
@@ -14,8 +13,8 @@ table = OpTable(opset=9)
 def gather(g: GraphContext, self: Value, dim: int, index: Value) -> Value:
     """``aten::gather(Tensor self, int dim, Tensor index)``: GatherElements; below opset 11 Gather from the flattened tensor."""
     if self.rank == 0 or index.rank == 0:
-        vectors = [emit.unsqueeze(g, item, [0]) if item.rank == 0 else item for item in (self, index)]
-        found = indexing.gather_elements(g, *vectors, 0)
+        data, places = (emit.unsqueeze(g, item, [0]) if item.rank == 0 else item for item in (self, index))
+        found = indexing.gather_elements(g, data, places, 0)
         return emit.squeeze(g, found, [0]) if index.rank == 0 else found
     return indexing.gather_elements(g, self, index, shapes.normalize_axis(dim, shapes.rank_of(g, self)))
 
@@ -101,7 +100,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = -1,
 ) -> list[Value | None]:
-    """``aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, ..., int mode=0, ...)``: Gather, then MatMul with which bag has which.
+    """``aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, ...)``: Gather, then MatMul with which bag has which.
 
     Of the four results only the first is of use without gradients, so the others are not made.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, indexing, shapes
 from onnx_exporter.helpers.shapes import Size
@@ -72,7 +71,7 @@ def scatter_reduce_value(g: GraphContext, self: Value, dim: int, index: Value, v
 
 @table.op("aten::scatter_add")
 def scatter_add(g: GraphContext, self: Value, dim: int, index: Value, src: Value) -> Value:
-    """``aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src)``: ScatterElements; below opset 16 MatMul with OneHot."""
+    """``aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src)``: ScatterElements; with OneHot below opset 16."""
     return _scattered(g, self, dim, index, src, "add")
 
 
@@ -80,7 +79,7 @@ def scatter_add(g: GraphContext, self: Value, dim: int, index: Value, src: Value
 def scatter_reduce(
     g: GraphContext, self: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True
 ) -> Value:
-    """``aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)``: ScatterElements.
+    """``aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, ...)``: ScatterElements.
 
     What was at a place does not count without `include_self`: it is first replaced by the number that changes nothing.
     """

@@ -55,7 +55,9 @@ def _scan(g: GraphContext, x: Value, state: list[Value], weights: list[Value], p
     assert dtype is not None
     sizes = [shapes.known_size(projection, axis) for axis in range(2)]
     features = shapes.known_size(x, 2)
-    with g.subgraph(("hidden", dtype, [None, sizes[0]]), ("cell", dtype, [None, sizes[1]]), ("step", dtype, [None, features])) as body:
+    with g.subgraph(
+        ("hidden", dtype, [None, sizes[0]]), ("cell", dtype, [None, sizes[1]]), ("step", dtype, [None, features])
+    ) as body:
         hidden, cell, step = body.inputs
         inner, cell = g.call("aten::lstm_cell", step, [hidden, cell], *weights)
         hidden = g.call("aten::linear", inner, projection)

@@ -15,22 +15,10 @@ TABLES = [standard_operators, native]
 
 @native.op("torchvision::deform_conv2d")
 def deform_conv2d_native(
-    g: GraphContext,
-    input: Value,
-    weight: Value,
-    offset: Value,
-    mask: Value,
-    bias: Value,
-    stride_h: int,
-    stride_w: int,
-    pad_h: int,
-    pad_w: int,
-    dilation_h: int,
-    dilation_w: int,
-    groups: int,
-    offset_groups: int,
-    use_mask: bool,
-) -> Value:
+    g: GraphContext, input: Value, weight: Value, offset: Value, mask: Value, bias: Value,
+    stride_h: int, stride_w: int, pad_h: int, pad_w: int, dilation_h: int, dilation_w: int,
+    groups: int, offset_groups: int, use_mask: bool,
+) -> Value:  # fmt: skip
     """``torchvision::deform_conv2d(...)``: DeformConv."""
     return g.op(
         "DeformConv",
@@ -50,22 +38,10 @@ def deform_conv2d_native(
 
 @standard_operators.op("torchvision::deform_conv2d")
 def deform_conv2d(
-    g: GraphContext,
-    input: Value,
-    weight: Value,
-    offset: Value,
-    mask: Value,
-    bias: Value,
-    stride_h: int,
-    stride_w: int,
-    pad_h: int,
-    pad_w: int,
-    dilation_h: int,
-    dilation_w: int,
-    groups: int,
-    offset_groups: int,
-    use_mask: bool,
-) -> Value:
+    g: GraphContext, input: Value, weight: Value, offset: Value, mask: Value, bias: Value,
+    stride_h: int, stride_w: int, pad_h: int, pad_w: int, dilation_h: int, dilation_w: int,
+    groups: int, offset_groups: int, use_mask: bool,
+) -> Value:  # fmt: skip
     """``torchvision::deform_conv2d(...)``: Gather of the four pixels around each tap, weighted, MatMul with the kernel."""
     kernel_h, kernel_w = _kernel(g, weight)
     taps = kernel_h * kernel_w
@@ -108,12 +84,11 @@ def _kernel(g: GraphContext, weight: Value) -> tuple[int, int]:
 
 def _grid(g: GraphContext, height: Size, width: Size, stride_h: int, stride_w: int) -> tuple[Value, Value]:
     """Returns row and column of each position of the result in the input, as int64 vectors."""
-    rows, columns = emit.arange(g, 0, height), emit.arange(g, 0, width)
     if isinstance(height, int) and isinstance(width, int):
-        row, column = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-        return g.constant(row.reshape(-1) * stride_h), g.constant(column.reshape(-1) * stride_w)
-    row = emit.expand(g, emit.unsqueeze(g, rows, [1]), [height, width])
-    column = emit.expand(g, emit.unsqueeze(g, columns, [0]), [height, width])
+        position = torch.arange(height * width)
+        return g.constant(position // width * stride_h), g.constant(position % width * stride_w)
+    row = emit.expand(g, emit.unsqueeze(g, emit.arange(g, 0, height), [1]), [height, width])
+    column = emit.expand(g, emit.unsqueeze(g, emit.arange(g, 0, width), [0]), [height, width])
     strides = [g.constant(stride, dtype=torch.int64) for stride in (stride_h, stride_w)]
     flat = [g.op("Mul", g.op("Reshape", item, [-1]), stride) for item, stride in zip((row, column), strides, strict=True)]
     return flat[0], flat[1]

@@ -47,7 +47,8 @@ def roi_align_clamped(
     """``torchvision::roi_align(...)``: RoiAlign, which is not aligned yet."""
     if aligned:
         # regions moved by half a pixel would do, but for those smaller than a pixel, which this RoiAlign widens
-        return g.previous(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)
+        sampled: Value = g.previous(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)
+        return sampled
     return _native(g, input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, None)
 
 

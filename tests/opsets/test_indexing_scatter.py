@@ -1,0 +1,273 @@
+"""Writing by position, in place and out of place, against eager PyTorch."""
+
+import pytest
+import torch
+from onnx_exporter import UnsupportedOpError
+from onnx_exporter.testing import NEWEST, OpCase, expand
+
+X = torch.arange(48.0).reshape(2, 4, 6)
+Y = torch.arange(90.0).reshape(3, 5, 6)
+ALL = {0: {0: "batch", 1: "rows"}}
+I = torch.tensor([[1, 0], [2, 3]])  # noqa: E741 - an index
+J = torch.tensor([1, -1])
+put = torch.ops.aten.index_put
+TRACE = ("trace",)
+
+
+def written(*writes):
+    """Writes into a copy of the first argument, in turn."""
+
+    def call(x, *args):
+        x = x.clone()
+        for write in writes:
+            write(x, *args)
+        return x
+
+    return call
+
+
+def row(op, call, *args, **more):
+    return OpCase(op, call, args or (X,), **{"captures": TRACE, **more})
+
+
+CASES = [
+    row(
+        "aten::index_put",
+        written(lambda x, j: x.__setitem__(j, -1.0), lambda x, j: x.__setitem__((slice(None), j), x[:, j] * 2)),
+        X,
+        J,
+        dynamic=ALL,
+        others=[(Y, J)],
+        opsets=(9, 11, 16, NEWEST),
+        captures=("trace", "export"),
+    ),
+    row(
+        "aten::index_put",
+        lambda x, j, v: (x.index_put((j, j), v), put(x, [None, j, j], v), put(x, [j, None, j], v[None])),
+        X,
+        J,
+        torch.tensor(-3.0),
+        dynamic=ALL,
+        others=[(Y, J, torch.tensor(5.0))],
+        opsets=(9, 11, NEWEST),
+        label="several",
+    ),
+    row(
+        "aten::index_put",
+        lambda x, i, v: (
+            put(x, [i[0], i[1]], v, True),
+            put(x, [None, i], v[:, None, None], True),
+            put(x, [None, None, i[0]], v[:, None, :2], True),
+        ),
+        X,
+        torch.tensor([[1, 1], [2, 2]]),
+        torch.randn(2, 6),
+        opsets=(9, 11, 16, NEWEST),
+        label="accumulate",
+    ),
+    row(
+        "aten::index_put",
+        lambda x, v: x.index_put((torch.tensor([1, 1, 0]),), v, accumulate=True),
+        X.long(),
+        torch.arange(18).reshape(3, 1, 6),
+        opsets=(11, 16),
+        label="accumulate_int",
+    ),
+    row(
+        "aten::index_put",
+        written(
+            lambda x: x.__setitem__(x > 9, -1.0),
+            lambda x: x.__setitem__(x[:, 0, 0] < 5, 7.0),
+            lambda x: x.__setitem__(x > 1e6, 0.0),
+        ),
+        dynamic=ALL,
+        others=[(Y,)],
+        opsets=(9, 11, NEWEST),
+        label="mask",
+        captures=("trace", "export"),
+        emits={"Where"},
+        avoids={"ScatterND", "NonZero", "If"},
+    ),
+    row(
+        "aten::index_put",
+        written(lambda x, m, v: x.__setitem__((slice(None), m), v), lambda x, m, v: x.__setitem__(m[: x.size(0)], v[:1])),
+        X,
+        torch.tensor([True, False, True, False]),
+        torch.randn(2, 6),
+        opsets=(9, 11, NEWEST),
+        label="mask_rows",
+    ),
+    row(
+        "aten::index_put",
+        written(lambda x: x.__setitem__(x > 9, x[x > 9] * 2), lambda x: x.__setitem__(x > 1e6, x[x > 1e6])),
+        dynamic=ALL,
+        others=[(Y,)],
+        opsets=(9, 11, NEWEST),
+        label="mask_values",
+    ),
+    row(
+        "aten::index_put",
+        lambda x: (
+            x.index_put((x > 9,), torch.tensor(2.0), accumulate=True),
+            x.index_put((x[..., 0] > 9,), x[0, 0], accumulate=True),
+        ),
+        opsets=(9, NEWEST),
+        label="mask_accumulate",
+    ),
+    row(
+        "aten::select_scatter",
+        written(
+            lambda x: x[:, 0].fill_(5.0),
+            lambda x: x[..., -1].mul_(2),
+            lambda x: x.__setitem__((slice(None), -2, slice(1, 3)), 9.0),
+        ),
+        dynamic=ALL,
+        others=[(Y,)],
+        opsets=(9, 11, NEWEST),
+        captures=("trace", "export"),
+    ),
+    row(
+        "aten::select_scatter",
+        lambda x: torch.select_scatter(x, x[:, 0] * 2, 1, x.size(1) - 2),
+        dynamic=ALL,
+        others=[(Y,)],
+        opsets=(9, NEWEST),
+        label="run_time",
+    ),
+    row(
+        "aten::slice_scatter",
+        written(
+            lambda x: x.__setitem__((slice(None), slice(1, None)), 1.0),
+            lambda x: x[:, :-2].add_(3),
+            lambda x: x.__setitem__((Ellipsis, slice(1, 4)), x[..., 2:5]),
+        ),
+        dynamic=ALL,
+        others=[(Y,)],
+        opsets=(9, 11, NEWEST),
+        captures=("trace", "export"),
+    ),
+    row(
+        "aten::slice_scatter",
+        written(lambda x: x[:, ::2].mul_(2), lambda x: x[..., 1:5:3].zero_()),
+        dynamic=ALL,
+        others=[(Y,)],
+        opsets=(9, 11, NEWEST),
+        label="step",
+    ),
+    row(
+        "aten::slice_scatter",
+        written(lambda x, y: x[:, : y.size(1)].copy_(y), lambda x, y: x[:, -y.size(1) :].add_(y)),
+        X,
+        X[:, :2],
+        dynamic={0: {1: "rows"}, 1: {1: "n"}},
+        others=[(torch.randn(2, 6, 6), X[:, :3])],
+        opsets=(9, 11, NEWEST),
+        label="run_time",
+    ),
+    row(
+        "aten::diagonal_scatter",
+        lambda x: (
+            torch.diagonal_scatter(x, x[:, 0].T * 2, 0, 0, 1),
+            torch.diagonal_scatter(x, x[:, 0, :4], 1, 1, 2),
+            torch.diagonal_scatter(x, x[:, 0, :3], -1, 1, 2),
+        ),
+        opsets=(9, 11, NEWEST),
+    ),
+    row("aten::diagonal_scatter", written(lambda x: x.diagonal(0, 1, 2).zero_()), dynamic=ALL, others=[(Y,)], label="dynamic"),
+    row(
+        "aten::as_strided_scatter", lambda x: torch.as_strided_scatter(x, x[0, :3, :2] * 2, (3, 2), (2, 7), 1), opsets=(9, NEWEST)
+    ),
+    row(
+        "aten::scatter",
+        lambda x, i: (x[0].scatter(0, i, x[0] * 2), x[0].scatter(1, i, -1.0)),
+        X,
+        I,
+        dynamic={**ALL, 1: {0: "n"}},
+        others=[(Y, I[:1])],
+        opsets=(9, 11, NEWEST),
+        captures=("trace", "export"),
+    ),
+    row(
+        "aten::scatter_add",
+        lambda x, i: (x[0].scatter_add(0, i, x[1]), x[0].scatter_add(1, i * 0, x[1])),
+        X,
+        I,
+        dynamic={0: {1: "rows"}},
+        others=[(torch.randn(2, 7, 6), I)],
+        opsets=(9, 11, 16, NEWEST),
+    ),
+    row(
+        "aten::scatter",
+        lambda x, i: (x[0].scatter(1, i, x[1], reduce="multiply"), x[0].scatter(1, i, 2.0, reduce="add")),
+        X,
+        I,
+        opsets=(16, NEWEST),
+        label="reduce",
+    ),
+    row(
+        "aten::scatter_reduce",
+        lambda x, i: tuple(
+            x[0].scatter_reduce(1, i * 0 + 1, x[1], how, include_self=own)
+            for how in ("amax", "amin", "prod", "sum", "mean")
+            for own in (True, False)
+        ),
+        X,
+        I,
+        opsets=(18, NEWEST),
+    ),
+    row(
+        "aten::index_fill",
+        lambda x, j: (x.index_fill(1, j, 2.5), x.index_fill(0, j, torch.tensor(1.0))),
+        X,
+        J,
+        dynamic=ALL,
+        others=[(Y, J)],
+        opsets=(9, 11, NEWEST),
+    ),
+    row(
+        "aten::index_copy",
+        lambda x, j: (
+            x.index_copy(1, j.abs() * 2 % 3, x[:, :2] * 3),
+            x.index_copy(0, j % 2 * 0 + torch.tensor([0, 1]), x.flip(0)),
+        ),
+        X,
+        torch.tensor([1, 2]),
+        opsets=(9, 11, NEWEST),
+    ),
+    row(
+        "aten::index_add",
+        lambda x, j: (x.index_add(1, j.abs(), x[:, :2]), x.index_add(-1, j.abs(), x[..., :2], alpha=2)),
+        X,
+        J,
+        dynamic=ALL,
+        others=[(Y, J)],
+        opsets=(9, 11, 16, NEWEST),
+    ),
+    row(
+        "aten::put",
+        lambda x, j: (x.put(j, x[0, 0, :2]), x.put(j.abs() * 0, x[0, 0, :2], accumulate=True)),
+        X,
+        J,
+        opsets=(9, NEWEST),
+    ),
+]
+ROWS, IDS = expand(CASES)
+
+
+@pytest.mark.parametrize(("case", "opset", "capture"), ROWS, ids=IDS)
+def test_matches_eager(case, opset, capture, exporter):
+    exporter.check(case, opset, capture)
+
+
+@pytest.mark.parametrize(
+    ("call", "opset", "reason"),
+    [
+        (lambda x: x[0].scatter_reduce(0, I, x[0], "amax"), 17, "opset 18"),
+        (lambda x: x.index_put((J,), x[0]), 8, "opset 9"),
+        (lambda x: (x > 3).index_put((J,), x[0] > 2, accumulate=True), 18, "bools"),
+    ],
+    ids=["amax", "index_put", "bools"],
+)
+def test_refusals(call, opset, reason, exporter):
+    with pytest.raises(UnsupportedOpError, match=reason):
+        exporter.export(row("aten::index_put", call), opset)

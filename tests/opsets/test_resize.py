@@ -1,0 +1,102 @@
+"""Interpolation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from onnx_exporter.errors import UnsupportedOpError
+from onnx_exporter.testing import NEWEST, OpCase, expand
+
+X = torch.randn(2, 3, 5, 7)
+NHW = {0: {0: "n", 2: "h", 3: "w"}}
+OTHERS = [(torch.randn(1, 3, 6, 9),), (torch.randn(3, 3, 8, 4),)]
+TRACE = ("trace",)
+OPS = {"nearest": "upsample_nearest", "nearest-exact": "_upsample_nearest_exact", "linear": "upsample_linear"}
+OPS |= {"bilinear": "upsample_bilinear", "bicubic": "upsample_bicubic", "trilinear": "upsample_trilinear"}
+
+
+def resize(mode, opsets, *, label, x=X, dynamic=NHW, others=OTHERS, captures=TRACE, emits=frozenset(), **options):
+    name = f"aten::{OPS[mode]}{x.dim() - 2}d"
+    call = lambda x: F.interpolate(x, mode=mode, **options)  # noqa: E731 - closes over the options
+    return OpCase(name, call, (x,), opsets, dynamic, others, emits, captures=captures, label=label)
+
+
+def to_size_of(mode, opsets, x=X, **options):
+    """Resizes one tensor to the height and width of another, both known only when the model runs."""
+    name = f"aten::{OPS[mode]}{x.dim() - 2}d"
+    call = lambda x, y: F.interpolate(x, size=y.shape[2:], mode=mode, **options)  # noqa: E731
+    args = [(torch.randn(2, 3, 5, 7), torch.randn(2, 1, 11, 13)), (torch.randn(1, 3, 6, 4), torch.randn(1, 1, 4, 9))]
+    dynamic = {0: {0: "n", 2: "h", 3: "w"}, 1: {0: "n", 2: "H", 3: "W"}}
+    label = "to-size-of" + ("-corners" if options.get("align_corners") else "")
+    return OpCase(name, call, args[0], opsets, dynamic, [args[1]], captures=TRACE, label=label)
+
+
+FIXED = {"dynamic": {}, "others": []}
+CASES = [
+    resize("nearest", (7, 9, 10, 11, 13, 18, 19, NEWEST), scale_factor=2, label="twice"),
+    resize("nearest", (11, NEWEST), scale_factor=(2, 3), label="whole", captures=("trace", "export"), emits={"Resize"}),
+    resize("nearest", (7, 9, 11, NEWEST), scale_factor=(1.7, 0.6), label="factors"),
+    resize("nearest", (7, NEWEST), size=(13, 4), label="size", **FIXED),
+    resize(
+        "nearest", (7, NEWEST), size=(13, 4), label="integers", x=torch.arange(80, dtype=torch.uint8).view(1, 2, 5, 8), **FIXED
+    ),
+    resize("nearest", (9, NEWEST), size=(13, 4), label="size-of-any"),
+    resize("nearest", (7, 11), scale_factor=2, label="1d", x=X[0], **FIXED),
+    resize("nearest", (7, 11), scale_factor=2, label="3d", x=X[None], **FIXED),
+    resize("nearest", (9, NEWEST), scale_factor=1.5, recompute_scale_factor=True, label="recomputed", **FIXED),
+    to_size_of("nearest", (7, 9, 11, NEWEST)),
+    resize("nearest-exact", (7, 11), scale_factor=2, label="twice"),
+    resize("nearest-exact", (9, NEWEST), scale_factor=(1.7, 0.6), label="factors"),
+    resize("nearest-exact", (7, NEWEST), size=(13, 4), label="size", **FIXED),
+    to_size_of("nearest-exact", (9, NEWEST)),
+    *[
+        case
+        for corners in (False, True)
+        for case in (
+            resize("bilinear", (7, 9, 10, 11, 13, 18, 19, NEWEST), size=(13, 4), label=f"size-{corners}", align_corners=corners),
+            resize("bilinear", (7, NEWEST), size=(13, 1), label=f"fixed-{corners}", align_corners=corners, **FIXED),
+            resize("bilinear", (7, 9, 11, NEWEST), scale_factor=(1.7, 0.6), label=f"factors-{corners}", align_corners=corners),
+            resize(
+                "bilinear", (9, 11), scale_factor=2, label=f"twice-{corners}", align_corners=corners, captures=("trace", "export")
+            ),
+            to_size_of("bilinear", (7, 9, 11, 13, NEWEST), align_corners=corners),
+            to_size_of("bicubic", (7, 9, 11, NEWEST), align_corners=corners),
+            resize("bicubic", (7, 11, NEWEST), scale_factor=1.7, label=f"factor-{corners}", align_corners=corners, **FIXED),
+            resize(
+                "linear",
+                (9, 11, NEWEST),
+                scale_factor=1.7,
+                label=f"{corners}",
+                align_corners=corners,
+                x=X[0],
+                dynamic={0: {2: "w"}},
+                others=[(X[0, :, :, :4],)],
+            ),
+            resize(
+                "trilinear",
+                (7, 11, NEWEST),
+                size=(4, 9, 5),
+                label=f"{corners}",
+                align_corners=corners,
+                x=torch.randn(1, 2, 3, 5, 7),
+                **FIXED,
+            ),
+        )
+    ],
+    resize("bilinear", (7,), size=(5, 7), label="same", align_corners=False, **FIXED),
+]
+
+
+def test_integers_are_refused(exporter):
+    case = OpCase("aten::upsample_bilinear2d", lambda x: F.interpolate(x, size=9, mode="bilinear"), (X.byte(),))
+    with pytest.raises(UnsupportedOpError, match="PyTorch rounds in its own way"):
+        exporter.export(case, 11)
+
+
+ROWS, IDS = expand(CASES)
+
+
+@pytest.mark.parametrize(("case", "opset", "capture"), ROWS, ids=IDS)
+def test_matches_eager(case, opset, capture, exporter):
+    exporter.check(case, opset, capture)
