@@ -150,8 +150,9 @@ class Builder:
         outputs: int = 1,
         domain: str = "",
         origin: Origin = Origin(),  # noqa: B008 - immutable
+        fold: bool = True,
     ) -> tuple[Value, ...]:
-        """Appends a node, or returns what is known without one.
+        """Appends a node or, if `fold`, returns what is known without one.
 
         Raises:
             NodeError: If the node does not fit its schema.
@@ -167,7 +168,7 @@ class Builder:
         if schema is not None:
             _check(schema, inputs, outputs)
         elements = key = None
-        if outputs == 1 and not domain and op_type in _elements.RULES:
+        if fold and outputs == 1 and not domain and op_type in _elements.RULES:
             elements = _elements.output_elements(op_type, inputs, {name: attr.value for name, attr in attrs.items()})
             if elements is not None:
                 key = (op_type, tuple(None if value is None else id(value.ir) for value in inputs), repr(sorted((k, v.value) for k, v in attrs.items())))
@@ -201,6 +202,14 @@ class Builder:
             self._made[-1][key] = values[0]
         self.nodes.append(node)
         return values
+
+    def rollback(self, count: int) -> None:
+        """Drops the nodes after the first `count`, and what is remembered of their results."""
+        dropped = {id(output) for node in self.nodes[count:] for output in node.outputs}
+        del self.nodes[count:]
+        made = self._made[-1]
+        for key in [key for key, value in made.items() if id(value.ir) in dropped]:
+            del made[key]
 
     def _schema(self, op_type: str, domain: str) -> onnx.defs.OpSchema | None:
         if domain:

@@ -227,7 +227,7 @@ class Subgraph:
         finals = []
         for value in self.outputs:
             if id(value.ir) not in made:
-                (value,) = self._builder.add("Identity", [value], {})
+                (value,) = self._builder.add("Identity", [value], {}, fold=False)
             made.discard(id(value.ir))
             finals.append(value.ir)
         self.graph = ir.Graph([value.ir for value in self.inputs], finals, nodes=list(nodes), name=self._builder.unique("body"))

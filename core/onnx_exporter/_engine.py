@@ -10,6 +10,7 @@ import torch
 
 from onnx_exporter._arguments import NotConstantError
 from onnx_exporter._attributes import to_tensor
+from onnx_exporter._branches import convert_if
 from onnx_exporter._builder import Builder, NodeError, TypeNotSupported
 from onnx_exporter._context import GraphContext, Unsupported
 from onnx_exporter._inference import name_unknown
@@ -41,7 +42,7 @@ class Engine:
         self.builder = builder
         self.env: dict[SourceValue, Value] = {}
         self._failed: dict[str, tuple[list[str], list[str]]] = {}
-        self._tainted: set[SourceValue] = set()
+        self.tainted: set[SourceValue] = set()
 
     def run(self, graph: SourceGraph) -> list[Value]:
         """Converts every node and returns the graph's outputs.
@@ -58,14 +59,14 @@ class Engine:
     def nodes(self, nodes: Sequence[SourceNode]) -> None:
         """Converts nodes in order."""
         for node in nodes:
-            if self._tainted and any(value in self._tainted for value in node.input_values()):
-                self._tainted.update(node.outputs)
+            if self.tainted and any(value in self.tainted for value in node.input_values()):
+                self.tainted.update(node.outputs)
                 if not self._candidates(node) and not self._can_fall_back(node):
                     self._fail(node, [])
                 continue
-            results = self._convert(node)
+            results = convert_if(self, node) if node.op == "prim::If" else self._convert(node)
             if results is None:
-                self._tainted.update(node.outputs)
+                self.tainted.update(node.outputs)
             else:
                 self._bind(node, results)
 
@@ -113,7 +114,7 @@ class Engine:
             try:
                 results = self._invoke(context, candidate, arguments)
             except _DECLINED as declined:
-                del self.builder.nodes[checkpoint:]
+                self.builder.rollback(checkpoint)
                 reasons.append(f"{candidate.provider.name} ({candidate.entry.function.__name__}): {declined}")
                 continue
             if results is not None:
@@ -258,7 +259,7 @@ class Engine:
         for inner, outer in zip(body.inputs, node.input_values(), strict=False):
             self.env[inner] = self.value(outer)
         self.nodes(body.nodes)
-        if any(output in self._tainted for output in body.outputs):
+        if any(output in self.tainted for output in body.outputs):
             return None
         return [self.value(output) for output in body.outputs]
 

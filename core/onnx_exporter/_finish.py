@@ -75,7 +75,7 @@ def _name_outputs(builder: Builder, inputs: Sequence[Value], outputs: Sequence[V
             value.ir.name = name
             results.append(value.ir)
         else:
-            (copy,) = builder.add("Identity", [value], {}, origin=Origin(plugin=PRODUCER))
+            (copy,) = builder.add("Identity", [value], {}, origin=Origin(plugin=PRODUCER), fold=False)
             copy.ir.name = name
             results.append(copy.ir)
     return results

@@ -23,7 +23,7 @@ LAYERS = [
     {"_elements", "_shapes", "_optable"},
     {"_inference", "_registry"},
     {"_builder"},
-    {"_context", "hookspecs"},
+    {"_context", "_branches", "hookspecs"},
     {"helpers.shapes", "helpers.emit", "helpers"},
     {"_engine", "_plugins"},
     {"_finish", "_tensor_data", "_protobuf", "_check", "_write", "_comparison", "_verify_inputs", "_verify_runtime", "_verify", "compat"},

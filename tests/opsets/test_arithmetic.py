@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import OpCase, expand
 
 TRACE = ("trace",)
 X = torch.tensor([[-7.5, -2.0, 0.0], [1.0, 3.25, 8.0]])
 Y = torch.tensor([[2.0, -0.7, 3.0], [0.1, -3.0, 5.0]])
-I = torch.tensor([[-7, -2, 0], [1, 3, 9]])
-J = torch.tensor([[2, -3, 4], [-2, 3, -4]])
-I32 = I.to(torch.int32)
+INTS = torch.tensor([[-7, -2, 0], [1, 3, 9]])
+OTHER_INTS = torch.tensor([[2, -3, 4], [-2, 3, -4]])
+INTS32 = INTS.to(torch.int32)
 BYTES = torch.tensor([[1, 200], [7, 255]], dtype=torch.uint8)
 BOOL = torch.tensor([[True, False, True], [False, False, True]])
 OTHER_BOOL = torch.tensor([[True, True, False], [False, True, True]])
@@ -27,46 +26,67 @@ def _more(*tensors):
 CASES = [
     OpCase("aten::add", lambda x, y: x + y, (X, Y), (7, 28), ROWS_BATCH, [_more(X, Y)], emits={"Add"}),
     OpCase("aten::add", lambda x, y: torch.add(x, y, alpha=2.5), (X, Y), (7, 28), label="alpha", captures=TRACE),
-    OpCase("aten::add", lambda x, y: torch.add(x, y, alpha=3), (I, J), (7, 28), label="int", captures=TRACE),
-    OpCase("aten::add", lambda x: x + 1.5, (I,), (7, 28), label="int-float", captures=TRACE),
+    OpCase("aten::add", lambda x, y: torch.add(x, y, alpha=3), (INTS, OTHER_INTS), (7, 28), label="int", captures=TRACE),
+    OpCase("aten::add", lambda x: x + 1.5, (INTS,), (7, 28), label="int-float", captures=TRACE),
     OpCase("aten::add", lambda x: x + 2, (X,), (7, 28), label="float-int", captures=TRACE),
-    OpCase("aten::add", lambda x, y: x + y, (X, I), (7, 28), label="mixed", captures=TRACE),
-    OpCase("aten::add", lambda x, y: x + y, (I32, I), (7, 28), label="int32-int64", captures=TRACE),
+    OpCase("aten::add", lambda x, y: x + y, (X, INTS), (7, 28), label="mixed", captures=TRACE),
+    OpCase("aten::add", lambda x, y: x + y, (INTS32, INTS), (7, 28), label="int32-int64", captures=TRACE),
     OpCase("aten::add", lambda x, y: x + y, (BOOL, OTHER_BOOL), (7, 28), label="bool", captures=TRACE, emits={"Or"}),
     OpCase("aten::add", lambda x: x + x, (BYTES,), (7, 14, 28), label="wraps", captures=TRACE),
     OpCase("aten::add", lambda x: x + torch.tensor(2.0), (X[0, 0],), (7, 28), label="rank0", captures=TRACE),
     OpCase("aten::sub", lambda x, y: x - y, (X, Y), (7, 28), emits={"Sub"}),
-    OpCase("aten::sub", lambda x, y: torch.sub(x, y, alpha=2), (X, I), (7, 28), label="alpha", captures=TRACE),
+    OpCase("aten::sub", lambda x, y: torch.sub(x, y, alpha=2), (X, INTS), (7, 28), label="alpha", captures=TRACE),
     OpCase("aten::rsub", lambda x: 7 - x, (X,), (7, 28)),
-    OpCase("aten::rsub", lambda x: torch.rsub(x, 3, alpha=2), (I,), (7, 28), label="alpha", captures=TRACE),
+    OpCase("aten::rsub", lambda x: torch.rsub(x, 3, alpha=2), (INTS,), (7, 28), label="alpha", captures=TRACE),
     OpCase("aten::mul", lambda x, y: x * y, (X, Y[0]), (7, 28), label="broadcast"),
     OpCase("aten::mul", lambda x, y: x * y, (BOOL, OTHER_BOOL), (7, 28), label="bool", captures=TRACE, emits={"And"}),
-    OpCase("aten::mul", lambda x: x * 0.5, (I,), (7, 28), label="int-float", captures=TRACE),
+    OpCase("aten::mul", lambda x: x * 0.5, (INTS,), (7, 28), label="int-float", captures=TRACE),
     OpCase("aten::div", lambda x, y: x / y, (X, Y), (7, 28), emits={"Div"}),
-    OpCase("aten::div", lambda x, y: x / y, (I, J), (7, 28), label="int", captures=TRACE),
+    OpCase("aten::div", lambda x, y: x / y, (INTS, OTHER_INTS), (7, 28), label="int", captures=TRACE),
     OpCase("aten::div", lambda x, y: torch.div(x, y, rounding_mode="floor"), (X, Y), (10, 28), label="floor"),
     OpCase("aten::div", lambda x, y: torch.div(x, y, rounding_mode="trunc"), (X, Y), (7, 28), label="trunc"),
-    OpCase("aten::div", lambda x, y: torch.div(x, y, rounding_mode="floor"), (I, J), (7, 9, 28), label="floor-int", captures=TRACE),
-    OpCase("aten::div", lambda x, y: torch.div(x, y, rounding_mode="trunc"), (I32, J), (7, 28), label="trunc-int", captures=TRACE),
-    OpCase("aten::div", lambda x, y: torch.div(x, y, rounding_mode=None), (I, J), (7, 28), label="no-mode", captures=TRACE),
+    OpCase(
+        "aten::div",
+        lambda x, y: torch.div(x, y, rounding_mode="floor"),
+        (INTS, OTHER_INTS),
+        (7, 9, 28),
+        label="floor-int",
+        captures=TRACE,
+    ),
+    OpCase(
+        "aten::div",
+        lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+        (INTS32, OTHER_INTS),
+        (7, 28),
+        label="trunc-int",
+        captures=TRACE,
+    ),
+    OpCase(
+        "aten::div",
+        lambda x, y: torch.div(x, y, rounding_mode=None),
+        (INTS, OTHER_INTS),
+        (7, 28),
+        label="no-mode",
+        captures=TRACE,
+    ),
     OpCase("aten::floor_divide", lambda x, y: x // y, (X, Y), (10, 28)),
     OpCase("aten::floor_divide", lambda x: x // 0.1, (X,), (10, 28), label="tenth", captures=TRACE),
     OpCase("aten::floor_divide", lambda x: x // torch.tensor([0.0, 3.0, -0.5]), (X,), (10, 28), label="by-zero", captures=TRACE),
     OpCase("aten::floor_divide", lambda x: x // -4, (X,), (7, 10, 28), label="power-of-two", captures=TRACE),
-    OpCase("aten::floor_divide", lambda x, y: x // y, (I, J), (7, 9, 10, 28), label="int"),
+    OpCase("aten::floor_divide", lambda x, y: x // y, (INTS, OTHER_INTS), (7, 9, 10, 28), label="int"),
     OpCase("aten::floor_divide", lambda x: x // 7, (BYTES,), (7, 10, 28), label="uint8", captures=TRACE),
     OpCase("aten::remainder", lambda x, y: x % y, (X, Y), (10, 28)),
     OpCase("aten::remainder", lambda x: x % 2, (X,), (7, 28), label="power-of-two", captures=TRACE),
-    OpCase("aten::remainder", lambda x, y: x % y, (I, J), (7, 9, 10, 28), label="int", captures=TRACE),
-    OpCase("aten::remainder", lambda x: x % 7, (I32,), (7, 10, 28), label="int32", captures=TRACE),
+    OpCase("aten::remainder", lambda x, y: x % y, (INTS, OTHER_INTS), (7, 9, 10, 28), label="int", captures=TRACE),
+    OpCase("aten::remainder", lambda x: x % 7, (INTS32,), (7, 10, 28), label="int32", captures=TRACE),
     OpCase("aten::fmod", torch.fmod, (X, Y), (10, 28)),
     OpCase("aten::fmod", lambda x: torch.fmod(x, 2), (X,), (7, 28), label="power-of-two", captures=TRACE),
-    OpCase("aten::fmod", torch.fmod, (I, J), (7, 10, 28), label="int", captures=TRACE),
+    OpCase("aten::fmod", torch.fmod, (INTS, OTHER_INTS), (7, 10, 28), label="int", captures=TRACE),
     OpCase("aten::pow", lambda x: x**2, (X,), (7, 28), emits={"Mul"}),
     OpCase("aten::pow", lambda x: x.abs() ** -0.5, (Y,), (7, 28), label="inverse-root", captures=TRACE),
-    OpCase("aten::pow", lambda x: x**3, (I,), (7, 28), label="int-cube", captures=TRACE),
-    OpCase("aten::pow", lambda x: x**1.5, (J.abs(),), (7, 28), label="int-float", captures=TRACE),
-    OpCase("aten::pow", lambda x, y: x**y, (I, J.abs()), (12, 28), label="int-tensor", captures=TRACE),
+    OpCase("aten::pow", lambda x: x**3, (INTS,), (7, 28), label="int-cube", captures=TRACE),
+    OpCase("aten::pow", lambda x: x**1.5, (OTHER_INTS.abs(),), (7, 28), label="int-float", captures=TRACE),
+    OpCase("aten::pow", lambda x, y: x**y, (INTS, OTHER_INTS.abs()), (12, 28), label="int-tensor", captures=TRACE),
     OpCase("aten::pow", lambda x: 2**x, (X,), (7, 28), label="scalar-base"),
     OpCase("aten::pow", lambda x, y: x.abs() ** y, (X + 0.1, Y), (7, 28), label="tensors", captures=TRACE),
     OpCase("aten::addcmul", lambda x, y: torch.addcmul(x, y, y, value=0.3), (X, Y), (7, 28), captures=TRACE),
@@ -74,13 +94,17 @@ CASES = [
     OpCase("aten::lerp", lambda x, y: torch.lerp(x, y, 0.3), (X, Y), (7, 28), captures=TRACE),
     OpCase("aten::maximum", torch.maximum, (X, Y), (7, 8, 28), emits={"Max"}),
     OpCase("aten::maximum", lambda x, y: torch.max(x, y), (X, Y[0]), (8, 28), label="broadcast", captures=TRACE),
-    OpCase("aten::maximum", torch.maximum, (I, J), (9, 12, 28), label="int", captures=TRACE),
-    OpCase("aten::maximum", torch.maximum, (I32, J.int()), (7, 12, 28), label="int32", captures=TRACE),
+    OpCase("aten::maximum", torch.maximum, (INTS, OTHER_INTS), (9, 12, 28), label="int", captures=TRACE),
+    OpCase("aten::maximum", torch.maximum, (INTS32, OTHER_INTS.int()), (7, 12, 28), label="int32", captures=TRACE),
     OpCase("aten::maximum", torch.maximum, (BOOL, OTHER_BOOL), (7, 28), label="bool", captures=TRACE),
     OpCase("aten::minimum", torch.minimum, (X, Y), (7, 8, 28), emits={"Min"}),
-    OpCase("aten::minimum", lambda x, y: torch.min(x, y), (I, J), (9, 12, 28), label="int", captures=TRACE),
-    OpCase("aten::fmax", torch.fmax, (torch.tensor([float("nan"), 2.0]), torch.tensor([1.0, float("nan")])), (9, 28), captures=TRACE),
-    OpCase("aten::fmin", torch.fmin, (torch.tensor([float("nan"), 2.0]), torch.tensor([1.0, float("nan")])), (9, 28), captures=TRACE),
+    OpCase("aten::minimum", lambda x, y: torch.min(x, y), (INTS, OTHER_INTS), (9, 12, 28), label="int", captures=TRACE),
+    OpCase(
+        "aten::fmax", torch.fmax, (torch.tensor([float("nan"), 2.0]), torch.tensor([1.0, float("nan")])), (9, 28), captures=TRACE
+    ),
+    OpCase(
+        "aten::fmin", torch.fmin, (torch.tensor([float("nan"), 2.0]), torch.tensor([1.0, float("nan")])), (9, 28), captures=TRACE
+    ),
 ]
 ROWS, IDS = expand(CASES)
 
@@ -95,7 +119,7 @@ def test_matches_eager(case, opset, capture, exporter):
     [
         (lambda x, y: x // y, (X, Y), 9, "opset 10"),
         (lambda x, y: torch.fmod(x, y), (X, Y), 9, "opset 10"),
-        (lambda x, y: x**y, (I, J.abs()), 11, "opset 12"),
+        (lambda x, y: x**y, (INTS, OTHER_INTS.abs()), 11, "opset 12"),
         (lambda x, y: torch.maximum(x, y), (X, Y[0]), 7, "opset 8"),
     ],
 )

@@ -20,7 +20,7 @@ NT = {0: {0: "n", 1: "t"}}
 PADDED = torch.tensor([[False, False, False, True, True], [False] * 5])
 
 
-def sdpa(*args, label, opsets=(9, 13, NEWEST), dynamic=None, others=(), captures=TRACE, **options):
+def sdpa(*args, label, opsets=(9, 13, 23, NEWEST), dynamic=None, others=(), captures=TRACE, **options):
     call = lambda *x: F.scaled_dot_product_attention(*x, **options)  # noqa: E731 - closes over the options
     return OpCase("aten::scaled_dot_product_attention", call, args, opsets, dynamic or {}, others, captures=captures, label=label)
 
@@ -62,6 +62,13 @@ CASES = [
     OpCase(
         "aten::_native_multi_head_attention", Attention(need_weights=False), (X,), (9, 13, NEWEST), NT, [(torch.randn(3, 2, 8),)]
     ),
+    sdpa(Q, K, V, torch.randn(7) > 0, label="mask-of-keys", opsets=(9, NEWEST)),
+    sdpa(Q, K, V, torch.randn(2, 1, 1, 7) > 0, label="padding", opsets=(9, 23, NEWEST)),
+    sdpa(Q, K, V, torch.randn(4, 5, 7), label="mask-of-heads", opsets=(9, 23, NEWEST)),
+    sdpa(Q, K, V, torch.randn(2, 1, 5, 1), label="mask-of-queries", opsets=(9, 23, NEWEST)),
+    sdpa(Q, K[:, :1], V[:, :1], label="one-head", opsets=(9, 23, NEWEST)),
+    sdpa(Q, K[:1], V[:1], label="one-batch", opsets=(9, 23, NEWEST)),
+    sdpa(Q.double(), K.double(), V.double(), label="double", opsets=(9, NEWEST)),
     OpCase("aten::_native_multi_head_attention", Attention(), (X,), captures=TRACE, label="weights"),
     OpCase(
         "aten::_native_multi_head_attention",

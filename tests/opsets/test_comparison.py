@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import OpCase, expand
 
@@ -12,37 +11,42 @@ TRACE = ("trace",)
 NAN, INF = float("nan"), float("inf")
 X = torch.tensor([[1.0, NAN, 3.0, INF], [-1.0, 0.0, NAN, -INF]])
 Y = torch.tensor([[1.0, NAN, 4.0, INF], [-2.0, 0.0, 1.0, INF]])
-I, J = torch.tensor([[2**40, 2, -3]]), torch.tensor([[2**40 + 1, 2, -4]])
+INTS, OTHER_INTS = torch.tensor([[2**40, 2, -3]]), torch.tensor([[2**40 + 1, 2, -4]])
 A, B = torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False])
 ROWS_BATCH = {0: {0: "rows"}, 1: {0: "rows"}}
 NAMES = ("eq", "ne", "lt", "le", "gt", "ge")
 
 CASES = [
     *(OpCase(f"aten::{name}", getattr(torch, name), (X, Y), (7, 9, 11, 12, 28), captures=TRACE) for name in NAMES),
-    *(OpCase(f"aten::{name}", getattr(torch, name), (I, J), (9, 28), captures=TRACE, label="int") for name in NAMES),
-    *(OpCase(f"aten::{name}", getattr(torch, name), (I.int(), J.short()), (7, 28), captures=TRACE, label="small") for name in NAMES),
+    *(OpCase(f"aten::{name}", getattr(torch, name), (INTS, OTHER_INTS), (9, 28), captures=TRACE, label="int") for name in NAMES),
+    *(
+        OpCase(f"aten::{name}", getattr(torch, name), (INTS.int(), OTHER_INTS.short()), (7, 28), captures=TRACE, label="small")
+        for name in NAMES
+    ),
     *(OpCase(f"aten::{name}", getattr(torch, name), (A, B), (7, 28), captures=TRACE, label="bool") for name in NAMES),
     OpCase("aten::le", lambda x, y: x <= y, (X, Y), (7, 28), ROWS_BATCH, [(torch.cat([X, Y]), torch.cat([Y, X]))]),
-    OpCase("aten::ge", lambda x: x >= 0, (J,), (9, 28), label="scalar"),
-    OpCase("aten::lt", lambda x: x < 2.5, (I,), (7, 28), label="int-float", captures=TRACE),
+    OpCase("aten::ge", lambda x: x >= 0, (OTHER_INTS,), (9, 28), label="scalar"),
+    OpCase("aten::lt", lambda x: x < 2.5, (INTS,), (7, 28), label="int-float", captures=TRACE),
     OpCase("aten::eq", lambda x: x == 1, (X,), (7, 28), label="scalar", captures=TRACE),
     *(
         OpCase(f"aten::logical_{name}", getattr(torch, f"logical_{name}"), (A, B), (7, 28), captures=TRACE)
         for name in ("and", "or", "xor")
     ),
-    OpCase("aten::logical_and", torch.logical_and, (Y, I[0, :1]), (7, 28), captures=TRACE, label="numbers"),
+    OpCase("aten::logical_and", torch.logical_and, (Y, INTS[0, :1]), (7, 28), captures=TRACE, label="numbers"),
     OpCase("aten::logical_not", torch.logical_not, (Y,), (7, 28), captures=TRACE),
     OpCase("aten::__and__", lambda a, b: a & b, (A, B), (7, 18, 28)),
     OpCase("aten::__or__", lambda a, b: a | b, (A, B), (7, 18, 28), captures=TRACE),
     OpCase("aten::__xor__", lambda a, b: a ^ b, (A, B), (7, 28), captures=TRACE),
     OpCase("aten::bitwise_not", lambda a: ~a, (A,), (7, 28), captures=TRACE),
-    OpCase("aten::bitwise_not", lambda a: ~a, (I,), (7, 18, 28), captures=TRACE, label="int"),
-    OpCase("aten::bitwise_and", lambda a, b: a & b, (I, J), (18, 28), captures=TRACE, label="int"),
-    OpCase("aten::bitwise_or", lambda a: a | 6, (I.int(),), (18, 28), captures=TRACE, label="int"),
-    OpCase("aten::bitwise_xor", lambda a, b: a ^ b, (I, J), (18, 28), captures=TRACE, label="int"),
+    OpCase("aten::bitwise_not", lambda a: ~a, (INTS,), (7, 18, 28), captures=TRACE, label="int"),
+    OpCase("aten::bitwise_and", lambda a, b: a & b, (INTS, OTHER_INTS), (18, 28), captures=TRACE, label="int"),
+    OpCase("aten::bitwise_or", lambda a: a | 6, (INTS.int(),), (18, 28), captures=TRACE, label="int"),
+    OpCase("aten::bitwise_xor", lambda a, b: a ^ b, (INTS, OTHER_INTS), (18, 28), captures=TRACE, label="int"),
     OpCase("aten::where", torch.where, (A, Y[0], X[1]), (9, 28), emits={"Where"}),
     OpCase("aten::where", lambda c, x: torch.where(c, x, -3.4e38), (A, Y), (9, 28), label="scalar-other"),
-    OpCase("aten::where", lambda c, x: torch.where(c, 1.5, x), (A, torch.arange(4)), (9, 28), label="scalar-self", captures=TRACE),
+    OpCase(
+        "aten::where", lambda c, x: torch.where(c, 1.5, x), (A, torch.arange(4)), (9, 28), label="scalar-self", captures=TRACE
+    ),
     OpCase("aten::where", lambda c: torch.where(c, 1, 0), (A,), (9, 28), label="scalars", captures=TRACE),
     OpCase("aten::where", torch.where, (A, A, B), (9, 28), label="bool", captures=TRACE),
     OpCase("aten::where", torch.where, (A, A.byte(), B.byte() + 3), (9, 28), label="uint8", captures=TRACE),
@@ -63,8 +67,8 @@ def test_matches_eager(case, opset, capture, exporter):
 @pytest.mark.parametrize(
     ("call", "args", "opset", "reason"),
     [
-        (lambda a, b: a & b, (I, J), 17, "opset 18"),
-        (lambda a, b: a < b, (I, J), 8, "opset 9"),
+        (lambda a, b: a & b, (INTS, OTHER_INTS), 17, "opset 18"),
+        (lambda a, b: a < b, (INTS, OTHER_INTS), 8, "opset 9"),
     ],
 )
 def test_refuses_integers_that_the_opset_does_not_take(call, args, opset, reason, exporter):

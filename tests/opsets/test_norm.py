@@ -69,7 +69,7 @@ CASES = [
     OpCase(
         "aten::instance_norm", F.instance_norm, (X,), (7, NEWEST), {0: {1: "c"}}, [(X[:, :4],)], captures=TRACE, label="channels"
     ),
-    OpCase("aten::group_norm", trained(nn.GroupNorm(3, 6)), (X,), (7, NEWEST), NHW, OTHERS),
+    OpCase("aten::group_norm", trained(nn.GroupNorm(3, 6)), (X,), (7, 13, 21, NEWEST), NHW, OTHERS),
     OpCase("aten::group_norm", nn.GroupNorm(2, 6, affine=False), (X[:, :, 0, 0],), (7, NEWEST), captures=TRACE, label="vectors"),
     OpCase(
         "aten::native_group_norm",
@@ -128,6 +128,9 @@ CASES = [
     OpCase(
         "aten::_weight_norm", lambda v, g: torch._weight_norm(v, g, 1), (X[0], torch.randn(1, 5, 1)), captures=TRACE, label="dim"
     ),
+    OpCase("aten::group_norm", nn.GroupNorm(3, 6).double(), (X.double(),), (NEWEST,), captures=TRACE, label="double"),
+    OpCase("aten::layer_norm", nn.LayerNorm(7).double(), (X.double(),), (7, NEWEST), captures=TRACE, label="double"),
+    OpCase("aten::rms_norm", nn.RMSNorm(7).double(), (X.double(),), (7, NEWEST), captures=TRACE, label="double"),
 ]
 
 ROWS, IDS = expand(CASES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from onnx_exporter.testing import OpCase, expand
 
 TRACE = ("trace",)
@@ -21,13 +20,32 @@ BOUND = torch.tensor([[-1.0, 0.0, 0.1, 1.0]])
 CASES = [
     *(
         OpCase(f"aten::{name}", getattr(torch, name), (X,), (7, 28), captures=TRACE)
-        for name in ("exp", "exp2", "sin", "cos", "tan", "atan", "abs", "neg", "floor", "ceil", "trunc", "frac", "sign", "square", "expm1")
+        for name in (
+            "exp",
+            "exp2",
+            "sin",
+            "cos",
+            "tan",
+            "atan",
+            "abs",
+            "neg",
+            "floor",
+            "ceil",
+            "trunc",
+            "frac",
+            "sign",
+            "square",
+            "expm1",
+        )
     ),
     *(
         OpCase(f"aten::{name}", getattr(torch, name), (POSITIVE,), (7, 28), captures=TRACE)
         for name in ("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal")
     ),
-    *(OpCase(f"aten::{name}", getattr(torch, name), (UNIT,), (7, 28), captures=TRACE) for name in ("asin", "acos", "deg2rad", "rad2deg")),
+    *(
+        OpCase(f"aten::{name}", getattr(torch, name), (UNIT,), (7, 28), captures=TRACE)
+        for name in ("asin", "acos", "deg2rad", "rad2deg")
+    ),
     *(
         OpCase(f"aten::{name}", getattr(torch, name), (UNIT,), (9, 28), captures=TRACE)
         for name in ("erf", "erfc", "sinh", "cosh", "asinh", "atanh", "sign")
@@ -55,6 +73,7 @@ CASES = [
     OpCase("aten::clamp", lambda x: torch.clamp(x, -1.5, 2), (INTS,), (7, 28), label="int-float", captures=TRACE),
     OpCase("aten::clamp", lambda x, low: torch.clamp(x, low, x + 1), (X, BOUND), (8, 12, 28), label="tensors"),
     OpCase("aten::clamp_min", lambda x: x.clamp_min(1e-12), (X,), (7, 28)),
+    OpCase("aten::clamp_min", lambda x: x.clamp_min(1), (SPECIAL,), (7, 11, 28), label="infinity", captures=TRACE),
     OpCase("aten::clamp_max", lambda x: x.clamp_max(1), (X,), (7, 28), captures=TRACE),
     OpCase("aten::clamp_min", lambda x, low: x.clamp_min(low), (X, BOUND), (8, 28), label="tensor", captures=TRACE),
     OpCase("aten::atan2", torch.atan2, (X, X.flip(0) - 1), (9, 28), captures=TRACE),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from onnx_exporter.testing import OpCase, expand
 
 TRACE = ("trace",)
 INF = float("inf")
 X = torch.tensor([[[1.0, -2.0, 3.0], [0.5, 0.0, -1.5]], [[4.0, 2.0, -3.0], [7.0, 0.25, 1.0]]])
-I = torch.tensor([[3, -1, 2, 9], [0, 5, 5, -7]])
+INTS = torch.tensor([[3, -1, 2, 9], [0, 5, 5, -7]])
 BOOL = torch.tensor([[True, True], [False, True]])
 ZERO = torch.tensor(2.5)
 BATCH = {0: {0: "batch", 2: "columns"}}
@@ -22,27 +21,27 @@ CASES = [
     OpCase("aten::sum", lambda x: x.sum(), (X,), CHANGES, label="all", captures=TRACE),
     OpCase("aten::sum", lambda x: x.sum((-1, 0), keepdim=True), (X,), CHANGES, label="keepdim", captures=TRACE),
     OpCase("aten::sum", lambda x: x.sum([]), (X,), (7, 28), label="no-axes", captures=TRACE),
-    OpCase("aten::sum", lambda x: x.sum(1), (I.int(),), CHANGES, label="int32", captures=TRACE),
+    OpCase("aten::sum", lambda x: x.sum(1), (INTS.int(),), CHANGES, label="int32", captures=TRACE),
     OpCase("aten::sum", lambda x: x.sum(), (BOOL,), CHANGES, label="bool", captures=TRACE),
     OpCase("aten::sum", lambda x: x.sum(0, dtype=torch.float64), (X,), CHANGES, label="dtype", captures=TRACE),
     OpCase("aten::sum", lambda x: x.sum(-1, keepdim=True), (ZERO,), CHANGES, label="rank0", captures=TRACE),
     OpCase("aten::mean", lambda x: x.mean((1, 2)), (X,), CHANGES, BATCH, OTHER, emits={"ReduceMean"}),
     OpCase("aten::mean", lambda x: x.mean(-1, keepdim=True), (X,), CHANGES, label="keepdim", captures=TRACE),
     OpCase("aten::mean", lambda x: x.mean(), (X,), CHANGES, label="all", captures=TRACE),
-    OpCase("aten::mean", lambda x: x.mean(0, dtype=torch.float32), (I,), CHANGES, label="dtype", captures=TRACE),
+    OpCase("aten::mean", lambda x: x.mean(0, dtype=torch.float32), (INTS,), CHANGES, label="dtype", captures=TRACE),
     OpCase("aten::prod", lambda x: x.prod(), (X + 0.5,), CHANGES, label="all", captures=TRACE),
-    OpCase("aten::prod", lambda x: x.prod(1, keepdim=True), (I,), CHANGES, captures=TRACE),
+    OpCase("aten::prod", lambda x: x.prod(1, keepdim=True), (INTS,), CHANGES, captures=TRACE),
     OpCase("aten::amax", lambda x: x.amax((0, -1)), (X,), CHANGES, BATCH, OTHER, captures=TRACE),
-    OpCase("aten::amin", lambda x: x.amin(), (I,), CHANGES, captures=TRACE),
+    OpCase("aten::amin", lambda x: x.amin(), (INTS,), CHANGES, captures=TRACE),
     OpCase("aten::aminmax", lambda x: torch.aminmax(x, dim=1), (X,), CHANGES, captures=TRACE),
     OpCase("aten::max", lambda x: x.max(), (X,), CHANGES, captures=TRACE),
-    OpCase("aten::min", lambda x: x.min(), (I.short(),), CHANGES, label="int16", captures=TRACE),
+    OpCase("aten::min", lambda x: x.min(), (INTS.short(),), CHANGES, label="int16", captures=TRACE),
     OpCase("aten::max", lambda x: x.max(), (BOOL,), CHANGES, label="bool", captures=TRACE),
     OpCase("aten::max", lambda x: tuple(x.max(-1)), (X,), CHANGES, BATCH, OTHER, label="dim"),
-    OpCase("aten::min", lambda x: tuple(x.min(1, keepdim=True)), (I,), CHANGES, label="dim", captures=TRACE),
+    OpCase("aten::min", lambda x: tuple(x.min(1, keepdim=True)), (INTS,), CHANGES, label="dim", captures=TRACE),
     OpCase("aten::argmax", lambda x: x.argmax(), (X,), (7, 13, 28), label="all", captures=TRACE),
     OpCase("aten::argmax", lambda x: x.argmax(keepdim=True), (X,), (7, 13, 28), label="all-keepdim", captures=TRACE),
-    OpCase("aten::argmax", lambda x: x.argmax(1), (I,), (7, 12, 28), label="ties"),
+    OpCase("aten::argmax", lambda x: x.argmax(1), (INTS,), (7, 12, 28), label="ties"),
     OpCase("aten::argmin", lambda x: x.argmin(-1, keepdim=True), (X,), (7, 13, 28), captures=TRACE),
     OpCase("aten::argmax", lambda x: x.argmax(0), (ZERO,), (7, 28), label="rank0", captures=TRACE),
     OpCase("aten::all", lambda x: x.all(), (BOOL,), CHANGES, label="all", captures=TRACE),
@@ -51,16 +50,25 @@ CASES = [
     OpCase("aten::any", lambda x: x.any(-1), (BOOL.byte(),), CHANGES, label="uint8", captures=TRACE),
     OpCase("aten::count_nonzero", lambda x: torch.count_nonzero(x, 1), (X,), CHANGES, captures=TRACE),
     OpCase("aten::logsumexp", lambda x: torch.logsumexp(x * 50, 1), (X,), CHANGES, BATCH, OTHER, captures=TRACE),
-    OpCase("aten::logsumexp", lambda x: torch.logsumexp(x, (0, 1), keepdim=True), (I,), CHANGES, label="int", captures=TRACE),
+    OpCase("aten::logsumexp", lambda x: torch.logsumexp(x, (0, 1), keepdim=True), (INTS,), CHANGES, label="int", captures=TRACE),
     OpCase("aten::var", lambda x: x.var(-1), (X,), CHANGES, BATCH, OTHER),
     OpCase("aten::var", lambda x: x.var(unbiased=False), (X,), CHANGES, label="biased", captures=TRACE),
-    OpCase("aten::var", lambda x: torch.var(x, (0, 2), correction=2, keepdim=True), (X,), CHANGES, label="correction", captures=TRACE),
+    OpCase(
+        "aten::var", lambda x: torch.var(x, (0, 2), correction=2, keepdim=True), (X,), CHANGES, label="correction", captures=TRACE
+    ),
     OpCase("aten::std", lambda x: x.std(), (X,), CHANGES, BATCH, OTHER, captures=TRACE),
     OpCase("aten::std", lambda x: x.std(1, unbiased=False, keepdim=True), (X,), CHANGES, label="dim", captures=TRACE),
     OpCase("aten::var_mean", lambda x: torch.var_mean(x, (1, 2)), (X,), CHANGES, BATCH, OTHER, captures=TRACE),
     OpCase("aten::std_mean", lambda x: torch.std_mean(x, 1, keepdim=True), (X,), CHANGES, captures=TRACE),
     *(
-        OpCase("aten::linalg_vector_norm", lambda x, p=p: torch.linalg.vector_norm(x, p, dim=(0, 2)), (X,), CHANGES, label=str(p), captures=TRACE)
+        OpCase(
+            "aten::linalg_vector_norm",
+            lambda x, p=p: torch.linalg.vector_norm(x, p, dim=(0, 2)),
+            (X,),
+            CHANGES,
+            label=str(p),
+            captures=TRACE,
+        )
         for p in (0, 1, 2, 3, -INF, INF)
     ),
     OpCase("aten::linalg_vector_norm", lambda x: torch.linalg.vector_norm(x, 2, -1, keepdim=True), (X,), CHANGES, BATCH, OTHER),
@@ -69,9 +77,9 @@ CASES = [
     OpCase("aten::normalize", lambda x: torch.nn.functional.normalize(x, dim=-1), (X,), (8, 28), BATCH, OTHER),
     OpCase("aten::cumsum", lambda x: x.cumsum(-1), (X,), (11, 14, 28), BATCH, OTHER),
     OpCase("aten::cumsum", lambda x: x.cumsum(0), (BOOL,), (11, 28), label="bool", captures=TRACE),
-    OpCase("aten::cumsum", lambda x: x.cumsum(1, dtype=torch.float32), (I,), (11, 28), label="dtype", captures=TRACE),
+    OpCase("aten::cumsum", lambda x: x.cumsum(1, dtype=torch.float32), (INTS,), (11, 28), label="dtype", captures=TRACE),
     OpCase("aten::cumprod", lambda x: x.cumprod(-1), (X,), (26, 28), BATCH, OTHER, captures=TRACE),
-    OpCase("aten::cumprod", lambda x: x.cumprod(0), (I,), (26, 28), label="int", captures=TRACE),
+    OpCase("aten::cumprod", lambda x: x.cumprod(0), (INTS,), (26, 28), label="int", captures=TRACE),
 ]
 ROWS, IDS = expand(CASES)
 

@@ -16,10 +16,12 @@ OPS = {"nearest": "upsample_nearest", "nearest-exact": "_upsample_nearest_exact"
 OPS |= {"bilinear": "upsample_bilinear", "bicubic": "upsample_bicubic", "trilinear": "upsample_trilinear"}
 
 
-def resize(mode, opsets, *, label, x=X, dynamic=NHW, others=OTHERS, captures=TRACE, emits=frozenset(), **options):
+def resize(
+    mode, opsets, *, label, x=X, dynamic=NHW, others=OTHERS, captures=TRACE, emits=frozenset(), rtol=None, atol=None, **options
+):
     name = f"aten::{OPS[mode]}{x.dim() - 2}d"
     call = lambda x: F.interpolate(x, mode=mode, **options)  # noqa: E731 - closes over the options
-    return OpCase(name, call, (x,), opsets, dynamic, others, emits, captures=captures, label=label)
+    return OpCase(name, call, (x,), opsets, dynamic, others, emits, captures=captures, rtol=rtol, atol=atol, label=label)
 
 
 def to_size_of(mode, opsets, x=X, **options):
@@ -84,7 +86,40 @@ CASES = [
             ),
         )
     ],
+    resize("bilinear", (7, 11, NEWEST), size=(9, 4), label="double", align_corners=False, x=X.double(), **FIXED),
+    resize(
+        "bilinear",
+        (9, NEWEST),
+        scale_factor=1.7,
+        label="double-factor",
+        x=X.double(),
+        others=[(torch.randn(1, 3, 6, 9).double(),)],
+    ),
+    resize("bicubic", (9, NEWEST), size=(9, 4), label="half", x=X.half(), rtol=1e-2, atol=1e-2, **FIXED),
     resize("bilinear", (7,), size=(5, 7), label="same", align_corners=False, **FIXED),
+    *[
+        OpCase(
+            "aten::grid_sampler",
+            lambda x, grid, options=(mode, padding, corners): F.grid_sample(x, grid, *options),
+            (X, torch.rand(2, 4, 6, 2) * 2.6 - 1.3),
+            (16, 20, NEWEST),
+            captures=TRACE,
+            label=f"{mode}-{padding}",
+        )
+        for mode, padding, corners in (
+            ("bilinear", "zeros", False),
+            ("nearest", "border", True),
+            ("bicubic", "reflection", False),
+        )
+    ],
+    OpCase(
+        "aten::grid_sampler",
+        lambda x, grid: F.grid_sample(x, grid, align_corners=False),
+        (torch.randn(1, 2, 4, 5, 6), torch.rand(1, 3, 4, 5, 3) * 2 - 1),
+        (20, NEWEST),
+        captures=TRACE,
+        label="volume",
+    ),
 ]
 
 

@@ -7,6 +7,7 @@ import torch
 from onnx_exporter.errors import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 X = torch.randn(5, 3, 4)
 TN = {0: {0: "t", 1: "n"}}
@@ -35,6 +36,20 @@ class Steps(nn.Module):
 
     def forward(self, x):
         return self.cell(x[1], self.cell(x[0]))
+
+
+class Packed(nn.Module):
+    """A network over sequences of several lengths."""
+
+    def __init__(self, inner, total_length=None):
+        super().__init__()
+        self.inner, self.total_length = inner, total_length
+
+    def forward(self, x, lengths):
+        first = self.inner.batch_first
+        packed = pack_padded_sequence(x, lengths, batch_first=first, enforce_sorted=False)
+        output, final = self.inner(packed)
+        return *pad_packed_sequence(output, first, padding_value=-1.0, total_length=self.total_length), final
 
 
 def states(count, size=6, batch=3, outputs=1):
@@ -103,6 +118,35 @@ CASES += [
     OpCase("aten::gru_cell", Steps(nn.GRUCell(4, 6, bias=False)), (X,), (9, NEWEST), captures=TRACE),
     OpCase("aten::rnn_tanh_cell", Steps(nn.RNNCell(4, 6)), (X,), (9, NEWEST), captures=TRACE),
     OpCase("aten::rnn_relu_cell", Steps(nn.RNNCell(4, 6, nonlinearity="relu")), (X,), (9, NEWEST), captures=TRACE),
+]
+
+LENGTHS, SHORTER = torch.tensor([2, 5, 3]), torch.tensor([1, 3])
+CASES += [
+    OpCase(
+        f"aten::{name}",
+        Packed(network, total),
+        (X, LENGTHS),
+        (11, 13, NEWEST),
+        {0: {0: "t", 1: "n"}, 1: {0: "n"}},
+        [(torch.randn(4, 2, 4), SHORTER)],
+        captures=TRACE,
+        label="packed",
+    )
+    for name, network, total in (
+        ("lstm", nn.LSTM(4, 6, 2, bidirectional=True), None),
+        ("gru", nn.GRU(4, 6), 6),
+        ("rnn_tanh", nn.RNN(4, 6), None),
+    )
+]
+CASES += [
+    OpCase(
+        "aten::lstm",
+        Packed(nn.LSTM(4, 6, batch_first=True)),
+        (X.transpose(0, 1), LENGTHS),
+        (11, NEWEST),
+        captures=TRACE,
+        label="packed-batch-first",
+    )
 ]
 
 

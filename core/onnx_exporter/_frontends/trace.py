@@ -15,8 +15,10 @@ import torch
 import torch.utils._pytree as pytree
 from torch.jit._trace import TracerWarning
 
+from onnx_exporter._frontends._guards import is_guard
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._source.schema import normalise, parse_schema
+from onnx_exporter._frontends._setitem import unbake_setitem
 from onnx_exporter._frontends.captured import Captured, is_library_file, no_fast_path
 from onnx_exporter._source.graph import UNKNOWN, Location, SourceGraph, SourceNode, SourceType, SourceValue
 from onnx_exporter.errors import CaptureError
@@ -50,11 +52,14 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
             traced, _ = torch._C._create_graph_by_tracing(run, [*examples, *weights.values()], lambda tensor: "", True, False)
         except Exception as error:  # the model is the user's code and may raise anything
             raise CaptureError(_describe_failure(model, error)) from error
+    torch._C._jit_pass_inline(traced)  # functions that the model scripts, which tracing records as calls
     torch._C._jit_pass_lower_all_tuples(traced)
     graph = _Converter(inputs, weights).convert(traced)
     baked = []
     for warning in caught:
         if issubclass(warning.category, TracerWarning):
+            if is_guard(warning.filename, warning.lineno):
+                continue
             baked.append(f"{warning.filename}:{warning.lineno}: {str(warning.message).splitlines()[0]}")
         elif not issubclass(warning.category, DeprecationWarning | FutureWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -120,6 +125,8 @@ class _Converter:
         self._nodes(traced, graph)
         for output in traced.outputs():
             graph.outputs += self._flatten(self.env[output.unique()])
+        if not self.static:
+            unbake_setitem(graph)
         return graph
 
     def _flatten(self, value: Any) -> list[SourceValue]:
@@ -142,6 +149,10 @@ class _Converter:
                 self._unpack(node)
             elif kind == "prim::PythonOp":
                 graph.nodes.append(self._python_op(node))
+            elif kind == "prim::If":
+                graph.nodes.append(self._if(node))
+            elif kind == "prim::device":
+                self.env[node.output().unique()] = None  # where to compute is not part of the graph
             elif kind in ("prim::Print", "prim::RaiseException"):
                 continue
             else:
@@ -211,6 +222,27 @@ class _Converter:
         for output in subgraph.outputs():
             block.outputs += self._flatten(self.env[output.unique()])
         return block
+
+    def _if(self, node: Any) -> SourceNode:
+        """A branch of a scripted function; tracing itself follows the one that the example takes."""
+        source = SourceNode("prim::If", "", {"condition": self.env[node.inputsAt(0).unique()]}, [], self._location(node))
+        self._bind(node, source)
+        for branch in node.blocks():
+            block = SourceGraph()
+            self._nodes(branch, block)
+            for output in branch.outputs():
+                result = self.env[output.unique()]
+                if isinstance(result, bool | int | float):
+                    result = self._constant(torch.tensor(result, dtype=torch.float64 if isinstance(result, float) else None))
+                if not isinstance(result, SourceValue):
+                    raise CaptureError(
+                        "a scripted function returns something other than tensors and numbers from a branch\n"
+                        f"  at {source.location}\n"
+                        "  capture='export' may capture it"
+                    )
+                block.outputs.append(result)
+            source.blocks.append(block)
+        return source
 
     def _type(self, value: Any) -> SourceType:
         kind = value.type()

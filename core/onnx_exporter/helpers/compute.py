@@ -60,8 +60,9 @@ def not_nan(g: GraphContext, x: Value) -> Value:
     if g.opset >= 9:
         result: Value = g.op("Not", g.op("IsNaN", x))
         return result
-    result = g.op("Or", g.op("Less", x, g.constant(math.inf, like=x)), g.op("Greater", x, g.constant(0, like=x)))
-    return result
+    below, above = g.op("Less", x, g.constant(math.inf, like=x)), g.op("Greater", x, g.constant(0, like=x))
+    either: Value = g.op("Or", below, above)
+    return either
 
 
 def is_nonnegative_size(x: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,8 +77,10 @@ def reshape(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
     """
     items: list[Size] = [shapes.simplify(item) for item in dims]
     has_zero = any(item == 0 for item in items if isinstance(item, int))
-    if x.shape is not None and len(items) == len(x.shape) and all(
-        shapes.element(item) == dim for item, dim in zip(items, x.shape, strict=True)
+    if (
+        x.shape is not None
+        and len(items) == len(x.shape)
+        and all(shapes.element(item) == dim for item, dim in zip(items, x.shape, strict=True))
     ):
         return x
     if has_zero:
@@ -221,7 +224,9 @@ def _count_up(g: GraphContext, count: Size) -> Value:
     return g.op("Sub", cast(g, g.op("Reshape", counted, [-1]), torch.int64), 1)
 
 
-def pad(g: GraphContext, x: Value, before: Sequence[Size], after: Sequence[Size], mode: str = "constant", value: Any = None) -> Value:
+def pad(
+    g: GraphContext, x: Value, before: Sequence[Size], after: Sequence[Size], mode: str = "constant", value: Any = None
+) -> Value:
     """Pads every axis of `x`; negative amounts crop. Added in 0.1.
 
     Args:
@@ -251,14 +256,23 @@ def pad(g: GraphContext, x: Value, before: Sequence[Size], after: Sequence[Size]
 
 
 def clip(g: GraphContext, x: Value, low: float | Value | None, high: float | Value | None) -> Value:
-    """Limits `x` to ``[low, high]``; a bound may be None. Added in 0.1."""
-    known = [bound.item() if isinstance(bound, Value) else bound for bound in (low, high)]
-    bounds = [item if isinstance(item, Value) else None if item is None else g.constant(item, like=x) for item in (low, high)]
-    if g.opset >= 12 or (g.opset >= 11 and dtypes.is_floating(x.dtype)):
-        if all(bound is None or bound.rank == 0 for bound in bounds):
-            return g.op("Clip", x, *bounds)
-    elif dtypes.is_floating(x.dtype) and all((bound is None) == (item is None) for bound, item in zip((low, high), known, strict=True)):
-        return g.op("Clip", x, min=known[0], max=known[1])
+    """Limits `x` to ``[low, high]``; a bound may be None. Added in 0.1.
+
+    Clip gets both bounds: for one left out, runtimes take the type's largest number, and so clip infinity.
+    """
+    floating = dtypes.is_floating(x.dtype)
+    bounds = [item if isinstance(item, Value) or item is None else g.constant(item, like=x) for item in (low, high)]
+    if floating and g.opset < 11:
+        ends = [
+            infinity if bound is None else bound.item() for bound, infinity in zip(bounds, (-math.inf, math.inf), strict=True)
+        ]
+        if None not in ends:
+            return g.op("Clip", x, min=ends[0], max=ends[1])
+    elif (floating or g.opset >= 12) and all(bound is None or bound.rank == 0 for bound in bounds):
+        if floating:
+            infinities = (-math.inf, math.inf)
+            bounds = [g.constant(end, like=x) if bound is None else bound for bound, end in zip(bounds, infinities, strict=True)]
+        return g.op("Clip", x, *bounds)
     if bounds[0] is not None:
         x = g.call("aten::maximum", x, bounds[0])
     return x if bounds[1] is None else g.call("aten::minimum", x, bounds[1])
@@ -297,7 +311,9 @@ def topk(g: GraphContext, x: Value, k: Size, axis: int, largest: bool = True, is
     axis = shapes.normalize_axis(axis, shapes.rank_of(g, x))
     k = shapes.simplify(k)
     if g.opset >= 11:
-        values, indices = g.op("TopK", x, shapes.vector(g, [k]), axis=axis, largest=int(largest), sorted=int(is_sorted), outputs=2)
+        values, indices = g.op(
+            "TopK", x, shapes.vector(g, [k]), axis=axis, largest=int(largest), sorted=int(is_sorted), outputs=2
+        )
         return values, indices
     if not largest:
         values, indices = topk(g, g.op("Neg", x), k, axis)

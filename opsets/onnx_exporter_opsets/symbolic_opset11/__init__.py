@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset11 import pointwise, reduction, resize
+from onnx_exporter_opsets.symbolic_opset11 import pointwise, reduction, resize, rnn_packed
 
-TABLES: Sequence[OpTable] = (pointwise.table, reduction.table, resize.table)
+TABLES: Sequence[OpTable] = (pointwise.table, reduction.table, resize.table, rnn_packed.table)
 
 
 @hookimpl

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
+from onnx_exporter_opsets.symbolic_opset16 import resize
 
-TABLES: Sequence[OpTable] = ()
+TABLES: Sequence[OpTable] = (resize.table,)
 
 
 @hookimpl

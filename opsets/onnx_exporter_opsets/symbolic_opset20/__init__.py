@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset20 import activation
+from onnx_exporter_opsets.symbolic_opset20 import activation, resize
 
-TABLES: Sequence[OpTable] = (activation.table,)
+TABLES: Sequence[OpTable] = (activation.table, resize.table)
 
 
 @hookimpl

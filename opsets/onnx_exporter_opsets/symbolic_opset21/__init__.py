@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
+from onnx_exporter_opsets.symbolic_opset21 import norm
 
-TABLES: Sequence[OpTable] = ()
+TABLES: Sequence[OpTable] = (norm.table,)
 
 
 @hookimpl

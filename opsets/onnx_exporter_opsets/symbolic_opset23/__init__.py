@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from onnx_exporter import OpTable, hookimpl
+from onnx_exporter_opsets.symbolic_opset23 import attention, norm_layer
 
-TABLES: Sequence[OpTable] = ()
+TABLES: Sequence[OpTable] = (attention.table, norm_layer.table)
 
 
 @hookimpl

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
 
@@ -209,7 +208,8 @@ def threshold(g: GraphContext, self: Value, threshold: float, value: float) -> V
     """``aten::threshold(Tensor self, Scalar threshold, Scalar value)``: Clip where both are equal, else a choice by Where."""
     if threshold == value:
         return g.call("aten::clamp", self, threshold if dtypes.is_floating(self.dtype) else int(threshold), None)
-    return emit.where(g, g.call("aten::gt", self, threshold), self, g.constant(value, like=self))
+    # NaN is not below the threshold, so it stays
+    return emit.where(g, g.call("aten::le", self, threshold), g.constant(value, like=self), self)
 
 
 @table.op("aten::hardshrink")
@@ -230,5 +230,3 @@ def logit(g: GraphContext, self: Value, eps: float | None = None) -> Value:
     """``aten::logit(Tensor self, float? eps=None)``: Clip, Div and Log."""
     x = self if eps is None else emit.clip(g, self, eps, 1 - eps)
     return g.op("Log", g.op("Div", x, g.op("Sub", g.constant(1, like=x), x)))
-
-

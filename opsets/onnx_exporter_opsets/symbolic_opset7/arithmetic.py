@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit, shapes
 
@@ -51,7 +50,9 @@ def _copied(g: GraphContext, x: Value, value: Value) -> Value:
 
 
 @table.op("aten::zeros", "aten::empty", "aten::empty_strided", "aten::empty_permuted")
-def zeros(g: GraphContext, size: Sizes, dtype: torch.dtype | None = None, stride: object = None, physical_layout: object = None) -> Value:
+def zeros(
+    g: GraphContext, size: Sizes, dtype: torch.dtype | None = None, stride: object = None, physical_layout: object = None
+) -> Value:
     """``aten::zeros(SymInt[] size, *, ScalarType? dtype=None)``: a constant, or ConstantOfShape. What `empty` holds is free."""
     return _filled(g, size, 0, dtype or g.result_dtype or dtypes.default_float())
 
@@ -122,7 +123,8 @@ def scalar_tensor(g: GraphContext, s: Value, dtype: torch.dtype | None = None) -
     return emit.cast(g, s, dtype or g.result_dtype or dtypes.default_float())
 
 
-@table.op("aten::tensor.int", "aten::tensor.float", "aten::tensor.bool", "aten::as_tensor.int", "aten::as_tensor.float", "aten::as_tensor.bool")
+@table.op("aten::tensor.int", "aten::tensor.float", "aten::tensor.bool")
+@table.op("aten::as_tensor.int", "aten::as_tensor.float", "aten::as_tensor.bool")
 def tensor_from_number(g: GraphContext, t: Value, dtype: torch.dtype | None = None) -> Value:
     """``aten::tensor.int(int t, *, ScalarType? dtype=None)``: Cast."""
     return emit.cast(g, t, dtype or g.result_dtype or _dtype_of(g, t))
@@ -157,8 +159,12 @@ def arange(
     integral = all(dtypes.is_integral(b.dtype) if isinstance(b, Value) else isinstance(b, int) for b in bounds)
     dtype = dtype or g.result_dtype or (torch.int64 if integral else dtypes.default_float())
     if not any(isinstance(bound, Value) for bound in bounds):
-        return g.constant(torch.arange(start, end, step, dtype=dtype))
-    if not integral:
+        return g.constant(torch.arange(start, end, step, dtype=dtype))  # type: ignore[arg-type]
+    if dtype is torch.int64 and not integral:
+        # PyTorch drops the fractions before it counts
+        bounds = tuple(emit.cast(g, b, dtype) if isinstance(b, Value) else int(b) for b in bounds)
+        start, end, step = bounds
+    elif not integral:
         return _arange_of_floats(g, start, end, step, dtype)
     if isinstance(step, int) and step > 0 and isinstance(start, int | Value) and isinstance(end, int | Value):
         return emit.cast(g, emit.arange(g, start, end, step), dtype)

@@ -131,8 +131,10 @@ def _put_masked(g: GraphContext, x: Value, indices: list[Value | None], values: 
         values = emit.unsqueeze(g, values, range(place, place + width - 1))
     condition = emit.unsqueeze(g, emit.cast(g, mask, torch.bool), range(width, width + after))
     if accumulate:
-        return g.op("Add", x, g.op("Where", condition, values, g.constant(0, like=x)))
-    return g.op("Where", condition, values, x)
+        values = g.call("aten::where.self", condition, values, g.constant(0, like=x))
+        return g.op("Add", x, values)
+    written: Value = g.call("aten::where.self", condition, values, x)
+    return written
 
 
 @table.op("aten::diagonal", "aten::linalg_diagonal")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
 from onnx_exporter.helpers.shapes import Size
@@ -37,12 +38,13 @@ def pad(g: GraphContext, self: Value, pad: list[int | Value], mode: str = "const
 def constant_pad_nd(g: GraphContext, self: Value, pad: list[int | Value], value: float | Value = 0) -> Value:
     """``aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0)``: Pad.
 
-    Below opset 11 Pad takes floating-point tensors and constant amounts only; there, blocks of the value are
-    joined to the tensor.
+    Below opset 11 Pad takes floating-point tensors and constant amounts only, below 13 no bools; there, blocks of
+    the value are joined to the tensor.
     """
     before, after = _amounts(g, self, pad)
     fixed = all(isinstance(item, int) for item in (*before, *after))
-    if g.opset >= 11 or (fixed and dtypes.is_floating(self.dtype)):
+    takes_bool = g.opset >= 13 or self.dtype is not torch.bool
+    if (g.opset >= 11 and takes_bool) or (fixed and dtypes.is_floating(self.dtype)):
         if self.dtype is not None and not isinstance(value, Value):
             value = g.constant(value, dtype=self.dtype)
         return emit.pad(g, self, before, after, "constant", value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import torch
-
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit
 
@@ -191,8 +190,7 @@ def sign(g: GraphContext, self: Value) -> Value:
 
 @table.op("aten::expm1", "aten::special_expm1", promote=("self",), float_result=True)
 def expm1(g: GraphContext, self: Value) -> Value:
-    """``aten::expm1(Tensor self)``: ``tanh(x/2) (exp(x) + 1)``, which keeps the digits of a small x.
-    """
+    """``aten::expm1(Tensor self)``: ``tanh(x/2) (exp(x) + 1)``, which keeps the digits of a small x."""
     one = g.constant(1, like=self)
     half = g.op("Tanh", g.op("Mul", self, g.constant(0.5, like=self)))
     return g.op("Mul", half, g.op("Add", g.op("Exp", self), one))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -145,9 +146,9 @@ def _nearest_axis(g: GraphContext, x: Value, axis: _Axis, offset: float) -> Valu
         fixed = np.floor((np.arange(axis.new, dtype=np.float32) + np.float32(offset)) * _static_scale(axis))
         sources = g.constant(np.minimum(fixed.astype(np.int64), axis.old - 1))
     else:
-        numbers = _new_positions(g, axis)
-        source = g.op("Floor", g.op("Mul", g.op("Add", numbers, offset) if offset else numbers, _scale(g, axis)))
-        sources = emit.cast(g, _at_most(g, source, _float(g, shapes.subtract(g, axis.old, 1))), torch.int64)
+        numbers = _new_positions(g, axis, torch.float32)
+        source = g.op("Floor", g.op("Mul", g.op("Add", numbers, offset) if offset else numbers, _scale(g, axis, torch.float32)))
+        sources = emit.cast(g, _at_most(g, source, _float(g, shapes.subtract(g, axis.old, 1), torch.float32)), torch.int64)
     return g.op("Gather", x, sources, axis=axis.axis)
 
 
@@ -244,14 +245,15 @@ _A = -0.75
 def _static_taps(g: GraphContext, axis: _Axis, cubic: bool, align_corners: bool, like: Value) -> list[tuple[Value, Value]]:
     """Index and weight of each neighbour, as constants."""
     assert isinstance(axis.old, int) and isinstance(axis.new, int)
-    numbers = np.arange(axis.new, dtype=np.float32)
+    real = np.float64 if like.dtype == torch.float64 else np.float32
+    numbers = np.arange(axis.new, dtype=real)
     if align_corners:
-        source = numbers * np.float32((axis.old - 1) / (axis.new - 1) if axis.new > 1 else 0.0)
+        source = numbers * real((axis.old - 1) / (axis.new - 1) if axis.new > 1 else 0.0)
     else:
-        source = _static_scale(axis) * (numbers + np.float32(0.5)) - np.float32(0.5)
+        source = _static_scale(axis, real) * (numbers + real(0.5)) - real(0.5)
         source = source if cubic else np.maximum(source, 0)
     lower = np.floor(source)
-    t = np.clip(source - lower, 0, 1).astype(np.float32)
+    t = np.clip(source - lower, 0, 1).astype(real)
     weights = [cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)] if cubic else [1 - t, t]
     first = -1 if cubic else 0
     return [
@@ -273,35 +275,35 @@ def cubic_far(t: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> np.ndarra
     return ((_A * t - 5 * _A) * t + 8 * _A) * t - 4 * _A
 
 
-def _static_scale(axis: _Axis) -> np.float32:
+def _static_scale(axis: _Axis, real: type[np.floating[Any]] = np.float32) -> np.floating[Any]:
     if axis.factor is not None:
-        return np.float32(1.0 / axis.factor)
-    assert isinstance(axis.old, int) and isinstance(axis.new, int)
-    return np.float32(np.float32(axis.old) / np.float32(axis.new))
+        return real(1.0 / axis.factor)
+    return real(axis.old) / real(axis.new)  # type: ignore[arg-type, no-any-return]
 
 
 def _computed_taps(g: GraphContext, axis: _Axis, cubic: bool, align_corners: bool, like: Value) -> list[tuple[Value, Value]]:
     """Index and weight of each neighbour, computed when the model runs."""
     assert like.dtype is not None
-    numbers = _new_positions(g, axis)
-    last = _float(g, shapes.subtract(g, axis.old, 1))
+    real = torch.float64 if like.dtype == torch.float64 else torch.float32
+    numbers = _new_positions(g, axis, real)
+    last = _float(g, shapes.subtract(g, axis.old, 1), real)
     if align_corners:
         # one element alone is the first: its number is 0, so the divisor only must not be
-        steps = g.op("Add", g.op("Relu", _float(g, shapes.subtract(g, axis.new, 2))), 1.0)
+        steps = g.op("Add", g.op("Relu", _float(g, shapes.subtract(g, axis.new, 2), real)), 1.0)
         source = g.op("Mul", numbers, g.op("Div", last, steps))
     else:
-        source = g.op("Sub", g.op("Mul", g.op("Add", numbers, 0.5), _scale(g, axis)), 0.5)
+        source = g.op("Sub", g.op("Mul", g.op("Add", numbers, 0.5), _scale(g, axis, real)), 0.5)
         source = source if cubic else g.op("Relu", source)
     lower = g.op("Floor", source)
     t = g.op("Sub", source, lower)
     if cubic:
         positions = [g.op("Add", lower, float(offset)) for offset in (-1, 0, 1, 2)]
         positions = [g.op("Relu", _at_most(g, position, last)) for position in positions]
-        rest = g.op("Sub", g.constant(1.0), t)
+        rest = g.op("Sub", g.constant(1.0, dtype=real), t)
         weights = [_far(g, g.op("Add", t, 1.0)), _near(g, t), _near(g, rest), _far(g, g.op("Add", rest, 1.0))]
     else:
         positions = [_at_most(g, lower, last), _at_most(g, g.op("Add", lower, 1.0), last)]
-        weights = [g.op("Sub", g.constant(1.0), t), t]
+        weights = [g.op("Sub", g.constant(1.0, dtype=real), t), t]
     return [
         (emit.cast(g, position, torch.int64), emit.cast(g, weight, like.dtype))
         for position, weight in zip(positions, weights, strict=True)
@@ -318,16 +320,16 @@ def _far(g: GraphContext, t: Value) -> Value:
     return g.op("Sub", g.op("Mul", g.op("Add", inner, 8 * _A), t), 4 * _A)
 
 
-def _scale(g: GraphContext, axis: _Axis) -> Value:
-    """Old by new size, in float32 as PyTorch computes it."""
+def _scale(g: GraphContext, axis: _Axis, real: torch.dtype) -> Value:
+    """Old by new size, in the type in which PyTorch computes it."""
     if axis.factor is not None:
-        return g.constant(1.0 / axis.factor)
-    return g.op("Div", _float(g, axis.old), _float(g, axis.new))
+        return g.constant(1.0 / axis.factor, dtype=real)
+    return g.op("Div", _float(g, axis.old, real), _float(g, axis.new, real))
 
 
-def _float(g: GraphContext, item: Size) -> Value:
-    return emit.cast(g, shapes.scalar(g, item), torch.float32)
+def _float(g: GraphContext, item: Size, real: torch.dtype) -> Value:
+    return emit.cast(g, shapes.scalar(g, item), real)
 
 
-def _new_positions(g: GraphContext, axis: _Axis) -> Value:
-    return emit.cast(g, emit.arange(g, 0, axis.new), torch.float32)
+def _new_positions(g: GraphContext, axis: _Axis, real: torch.dtype) -> Value:
+    return emit.cast(g, emit.arange(g, 0, axis.new), real)

@@ -10,11 +10,11 @@ from onnx_exporter.helpers import emit, shapes
 
 table = OpTable(opset=7)
 
-ORDERS = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
+_ORDERS = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 """Where PyTorch keeps each of ONNX's gates: i, o, f, c of LSTM and z, r, h of GRU."""
 
 
-class Layer(NamedTuple):
+class _Layer(NamedTuple):
     """Weights of one layer, of each direction."""
 
     input: list[Value]
@@ -23,20 +23,20 @@ class Layer(NamedTuple):
     hidden_bias: list[Value]
 
 
-def layers_of(params: list[Value], has_biases: bool, num_layers: int, bidirectional: bool) -> list[Layer]:
+def _layers(params: list[Value], has_biases: bool, num_layers: int, bidirectional: bool) -> list[_Layer]:
     """Sorts the flat list of weights that PyTorch hands over."""
     directions, each = 2 if bidirectional else 1, 4 if has_biases else 2
     result = []
     for layer in range(num_layers):
         groups = [params[(layer * directions + direction) * each :][:each] for direction in range(directions)]
         columns = [list(column) for column in zip(*groups, strict=True)]
-        result.append(Layer(columns[0], columns[1], *(columns[2:] or [[], []])))
+        result.append(_Layer(columns[0], columns[1], *(columns[2:] or [[], []])))
     return result
 
 
-def gates_reordered(g: GraphContext, weight: Value, kind: str) -> Value:
+def _reordered(g: GraphContext, weight: Value, kind: str) -> Value:
     """A weight, or bias, with its gates in ONNX's order; a constant is reordered at once."""
-    order = ORDERS[kind]
+    order = _ORDERS[kind]
     if len(order) == 1:
         return weight
     if weight.const is not None:
@@ -51,7 +51,7 @@ def _stacked(g: GraphContext, kind: str, directions: list[list[Value]]) -> Value
     """The weights of each direction (for biases: input's and hidden's), with an axis of directions before them."""
     rows = []
     for parts in directions:
-        parts = [gates_reordered(g, part, kind) for part in parts]
+        parts = [_reordered(g, part, kind) for part in parts]
         arrays = [part.const for part in parts]
         if all(array is not None for array in arrays):
             rows.append(g.constant(np.concatenate([array for array in arrays if array is not None])[None]))
@@ -61,29 +61,37 @@ def _stacked(g: GraphContext, kind: str, directions: list[list[Value]]) -> Value
     return rows[0] if len(rows) == 1 else g.op("Concat", *rows, axis=0)
 
 
-def run_layers(
+@table.op("onnx_exporter::rnn_layers")
+def rnn_layers(
     g: GraphContext,
     kind: str,
     x: Value,
     states: list[Value],
-    layers: list[Layer],
+    params: list[Value],
+    has_biases: bool,
+    num_layers: int,
+    bidirectional: bool,
     activation: str | None = None,
     lengths: Value | None = None,
 ) -> list[Value]:
-    """Runs ``LSTM``, ``GRU`` or ``RNN`` over a time-major `x`, layer by layer.
+    """Runs ``LSTM``, ``GRU`` or ``RNN`` layer by layer.
 
     Args:
         g: The graph context.
         kind: The ONNX operator.
         x: Time, batch, feature.
         states: The initial state of all layers and directions, for LSTM the cell's too.
-        layers: The weights.
+        params: The weights, as PyTorch hands them over.
+        has_biases: Whether biases are among them.
+        num_layers: Number of layers.
+        bidirectional: Whether each layer also runs backwards.
         activation: Activation of RNN.
         lengths: Length of each sequence (int32), if they differ.
 
     Returns:
-        The output, time-major, and the final states.
+        The output (time, batch, feature) and the final states.
     """
+    layers = _layers(params, has_biases, num_layers, bidirectional)
     count = len(layers[0].input)
     each = [emit.split(g, state, 0, [count] * len(layers)) for state in states]
     finals: list[list[Value]] = [[] for _ in states]
@@ -130,14 +138,15 @@ def _over_sequence(
     batch_first: bool,
     activation: str | None = None,
 ) -> list[Value]:
-    check_dropout(g, dropout, train, num_layers)
+    _check_dropout(g, dropout, train, num_layers)
     x = emit.transpose(g, x, [1, 0, 2]) if batch_first else x
-    layers = layers_of(params, has_biases, num_layers, bidirectional)
-    result, *finals = run_layers(g, kind, x, states, layers, activation)
+    result, *finals = g.call(
+        "onnx_exporter::rnn_layers", kind, x, states, params, has_biases, num_layers, bidirectional, activation
+    )
     return [emit.transpose(g, result, [1, 0, 2]) if batch_first else result, *finals]
 
 
-def check_dropout(g: GraphContext, dropout: float, train: bool, num_layers: int) -> None:
+def _check_dropout(g: GraphContext, dropout: float, train: bool, num_layers: int) -> None:
     """Refuses dropout between layers, which is random."""
     if train and dropout > 0 and num_layers > 1:
         raise g.unsupported("dropout between layers, which is random; export the model in eval mode")

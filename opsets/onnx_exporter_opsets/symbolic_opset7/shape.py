@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
@@ -173,25 +175,26 @@ def shape_as_tensor(g: GraphContext, self: Value) -> Value:
 def as_strided(g: GraphContext, self: Value, size: list[int], stride: list[int], storage_offset: int | None = None) -> Value:
     """``aten::as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)``: Gather, for fixed sizes.
 
-    Strides say how PyTorch has laid the tensor out in memory; they tell the elements only where the sizes
-    are proven and the memory is contiguous.
+    The strides count in memory, so the axes are first put in the order in which the example lies there.
     """
-    if self.static_shape is None or not _is_contiguous(g):
-        raise g.unsupported("as_strided of a tensor whose sizes are not fixed, or which is not contiguous")
-    places = torch.arange(self_elements(self)).as_strided(size, stride, storage_offset or 0)
-    return g.op("Gather", emit.reshape(g, self, [-1]), g.constant(places.contiguous()), axis=0)
+    if self.static_shape is None:
+        raise g.unsupported("as_strided of a tensor whose sizes are not fixed")
+    memory = emit.reshape(g, emit.transpose(g, self, _memory_order(g, self)), [-1])
+    places = torch.arange(math.prod(self.static_shape)).as_strided(size, stride, storage_offset or 0)
+    return g.op("Gather", memory, g.constant(places.contiguous()), axis=0)
 
 
-def self_elements(x: Value) -> int:
-    """Number of elements of a tensor of proven sizes."""
-    count = 1
-    for item in x.static_shape or ():
-        count *= item
-    return count
-
-
-def _is_contiguous(g: GraphContext) -> bool:
-    kind = g.node.arguments["self"].type
-    if kind.strides is None or kind.example_shape is None:
-        return True
-    return torch.empty_strided(kind.example_shape, kind.strides, device="meta").is_contiguous()
+def _memory_order(g: GraphContext, x: Value) -> list[int]:
+    """The axes of the tensor from the slowest to the fastest in memory."""
+    rank = shapes.rank_of(g, x)
+    kind = g.node.arguments["self"].type if g.result_rank is not None else None
+    if kind is None or kind.strides is None or kind.example_shape is None:
+        return list(range(rank))
+    strides, sizes = kind.strides, kind.example_shape
+    order = sorted(range(rank), key=lambda axis: (-strides[axis], -sizes[axis]))
+    expected = 1
+    for axis in reversed(order):
+        if sizes[axis] != 1 and strides[axis] != expected:
+            raise g.unsupported("as_strided of a tensor that is part of a larger one; call contiguous() before it")
+        expected *= sizes[axis]
+    return order

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, indexing, shapes
@@ -56,7 +58,7 @@ def meshgrid(g: GraphContext, tensors: list[Value], indexing: str = "ij") -> lis
     return [emit.expand(g, column, dims) for column in columns]
 
 
-def _tiled(g: GraphContext, x: Value, repeats: list[int | Value]) -> Value:
+def _tiled(g: GraphContext, x: Value, repeats: Sequence[Size]) -> Value:
     """`x` with as many axes as there are repeats, each repeated."""
     x = emit.unsqueeze(g, x, range(len(repeats) - shapes.rank_of(g, x)))
     counts = [shapes.simplify(item) for item in repeats]
@@ -74,7 +76,8 @@ def repeat(g: GraphContext, self: Value, repeats: list[int | Value]) -> Value:
 @table.op("aten::tile")
 def tile(g: GraphContext, self: Value, dims: list[int | Value]) -> Value:
     """``aten::tile(Tensor self, SymInt[] dims)``: Tile; axes that are not named come once."""
-    return _tiled(g, self, [1] * (shapes.rank_of(g, self) - len(dims)) + dims)
+    lead: list[Size] = [1] * (shapes.rank_of(g, self) - len(dims))
+    return _tiled(g, self, [*lead, *dims])
 
 
 @table.op("aten::repeat_interleave.self_int")
@@ -121,3 +124,23 @@ def unfold(g: GraphContext, self: Value, dimension: int, size: int, step: int) -
     starts = emit.unsqueeze(g, emit.arange(g, 0, end, step), [1])
     windows = g.op("Gather", self, g.op("Add", starts, g.constant([list(range(size))])), axis=axis)
     return emit.transpose(g, windows, [*range(axis + 1), *range(axis + 2, rank + 1), axis + 1])
+
+
+@table.op("aten::im2col")
+def im2col(
+    g: GraphContext, self: Value, kernel_size: list[int], dilation: list[int], padding: list[int], stride: list[int]
+) -> Value:
+    """``aten::im2col(Tensor self, int[2] kernel_size, ...)``: Gather of every window, along the height and then the width."""
+    batched = shapes.rank_of(g, self) == 4
+    x = self if batched else emit.unsqueeze(g, self, [0])
+    pads: list[int | Value] = [padding[1], padding[1], padding[0], padding[0]]
+    x = g.call("aten::constant_pad_nd", x, pads, 0)
+    for axis, (size, step, reach) in enumerate(zip(kernel_size, stride, dilation, strict=True)):
+        place = 2 + 2 * axis  # the height has become two axes when it is the width's turn
+        length = shapes.size(g, x, place)
+        starts = emit.arange(g, 0, shapes.subtract(g, length, (size - 1) * reach), step)
+        offsets = g.constant([[index * reach] for index in range(size)], dtype=torch.int64)
+        x = g.op("Gather", x, g.op("Add", emit.unsqueeze(g, starts, [0]), offsets), axis=place)
+    # batch, channels, kernel rows, rows, kernel columns, columns
+    x = emit.flatten_to(g, emit.flatten_to(g, emit.transpose(g, x, [0, 1, 2, 4, 3, 5]), 4, 5), 1, 3)
+    return x if batched else emit.squeeze(g, x, [0])

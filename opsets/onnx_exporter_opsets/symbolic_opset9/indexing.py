@@ -46,6 +46,12 @@ def nonzero_numpy(g: GraphContext, self: Value) -> list[Value]:
     return indexing.mask_positions(g, self)
 
 
+@table.op("aten::where")
+def where_condition(g: GraphContext, condition: Value) -> list[Value]:
+    """``aten::where(Tensor condition)``: the same as ``aten::nonzero_numpy``."""
+    return indexing.mask_positions(g, condition)
+
+
 @table.op("aten::masked_select")
 def masked_select(g: GraphContext, self: Value, mask: Value) -> Value:
     """``aten::masked_select(Tensor self, Tensor mask)``: Compress of the flattened tensors."""
@@ -74,7 +80,8 @@ def masked_scatter(g: GraphContext, self: Value, mask: Value, source: Value) -> 
     # one element more in front, so that there is one to take where the mask does not hold
     padded = g.op("Concat", g.constant([0], dtype=flat.dtype), flat, axis=0)
     taken = emit.reshape(g, g.op("Gather", padded, g.op("Mul", count, g.op("Cast", ones, to=7)), axis=0), sizes)
-    return g.op("Where", condition, taken, data)
+    result: Value = g.call("aten::where.self", condition, taken, data)
+    return result
 
 
 @table.op("aten::one_hot")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, indexing, shapes
@@ -20,8 +22,8 @@ def _typed(g: GraphContext, source: Value, like: Value) -> Value:
 def _scattered(g: GraphContext, x: Value, dim: int, index: Value, source: Value, reduction: str | None) -> Value:
     """Writes elements; the source may be larger than the index tensor, whose shape counts, or a number."""
     if x.rank == 0 or index.rank == 0:
-        vectors = [emit.unsqueeze(g, item, [0]) if item.rank == 0 else item for item in (x, index)]
-        written = _scattered(g, *vectors[:1], 0, vectors[1], source, reduction)
+        data, places = (emit.unsqueeze(g, item, [0]) if item.rank == 0 else item for item in (x, index))
+        written = _scattered(g, data, 0, places, source, reduction)
         return emit.squeeze(g, written, [0]) if x.rank == 0 else written
     axis = shapes.normalize_axis(dim, shapes.rank_of(g, x))
     source = _typed(g, source, x)
@@ -125,7 +127,8 @@ def select_scatter(g: GraphContext, self: Value, src: Value, dim: int, index: in
         place = indexing.from_start(g, shapes.scalar(g, place), length)
     here = g.op("Equal", emit.arange(g, 0, length), shapes.scalar(g, place))
     condition = emit.unsqueeze(g, here, range(1, rank - axis))
-    return g.op("Where", condition, emit.unsqueeze(g, _typed(g, src, self), [axis]), self)
+    written: Value = g.call("aten::where.self", condition, emit.unsqueeze(g, _typed(g, src, self), [axis]), self)
+    return written
 
 
 @table.op("aten::slice_scatter")
@@ -149,7 +152,8 @@ def slice_scatter(
     if step != 1:
         last = shapes.maximum(g, first, indexing.bound(g, _END if end is None else end, length))
         places = emit.arange(g, first, last, step)
-        return g.call("aten::index_put", self, [*[None] * axis, places], src)
+        written: Value = g.call("aten::index_put", self, [*[None] * axis, places], src)
+        return written
     ends = shapes.simplify(_END if end is None else end)
     parts = [] if first == 0 else [emit.slice_(g, self, axis, 0, first)]
     parts.append(src)
@@ -168,6 +172,6 @@ def as_strided_scatter(
     static = self.static_shape
     if static is None:
         raise g.unsupported("as_strided of a tensor whose sizes are not fixed")
-    places = torch.arange(shapes.total(g, list(static))).as_strided(size, stride, storage_offset or 0).reshape(-1)
+    places = torch.arange(math.prod(static)).as_strided(size, stride, storage_offset or 0).reshape(-1)
     flat = [emit.reshape(g, item, [-1]) for item in (self, _typed(g, src, self))]
     return emit.reshape(g, indexing.scatter_nd(g, flat[0], [g.constant(places)], flat[1]), list(static))

@@ -1,0 +1,86 @@
+"""Converts a branch of the model to If."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from onnx_exporter._context import GraphContext
+from onnx_exporter._inference import name_unknown
+from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue
+from onnx_exporter._values import Value
+
+if TYPE_CHECKING:
+    from onnx_exporter._engine import Engine
+
+_COMPARISONS: dict[str, Callable[..., Any]] = {
+    "Equal": operator.eq,
+    "Less": operator.lt,
+    "LessOrEqual": operator.le,
+    "Greater": operator.gt,
+    "GreaterOrEqual": operator.ge,
+    "Not": operator.not_,
+    "Or": operator.or_,
+    "And": operator.and_,
+}
+
+
+def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
+    """Returns the results of an If or, where the condition is proven, of the one branch that runs.
+
+    None means that an operator in a branch cannot be converted, which the engine has noted.
+    """
+    condition = node.arguments["condition"]
+    known = _proven(engine.value(condition).ir) if isinstance(condition, SourceValue) else condition
+    if known is not None:
+        return _convert_block(engine, node.blocks[0 if known else 1])
+    test = engine.value(condition)
+    context = GraphContext(engine, engine.builder, node, node.arguments, [])
+    graphs: list[ir.Graph | None] = []
+    results: list[Sequence[Value] | None] = []
+    for block in node.blocks:
+        with context.subgraph() as branch:
+            outputs = _convert_block(engine, block)
+            branch.outputs = [test] if outputs is None else outputs
+        graphs.append(branch.graph)
+        results.append(None if outputs is None else branch.outputs)
+    first, second = results
+    if first is None or second is None:
+        return None
+    made: Value | tuple[Value, ...] = context.op(
+        "If", test, outputs=len(node.outputs), then_branch=graphs[0], else_branch=graphs[1]
+    )
+    values = [made] if isinstance(made, Value) else list(made)
+    for value, one, other in zip(values, first, second, strict=True):
+        _join_types(engine, value, one, other)
+    return values
+
+
+def _proven(value: ir.Value) -> Any:
+    """Returns the contents of a number, or of a comparison of numbers, that is known now, else None."""
+    if value.const_value is not None:
+        return value.const_value.numpy().item() if value.const_value.size == 1 else None
+    node = value.producer()
+    if node is None or node.op_type not in _COMPARISONS:
+        return None
+    operands = [None if item is None else _proven(item) for item in node.inputs]
+    return None if None in operands else bool(_COMPARISONS[node.op_type](*operands))
+
+
+def _convert_block(engine: Engine, block: SourceGraph) -> list[Value] | None:
+    engine.nodes(block.nodes)
+    if any(output in engine.tainted for output in block.outputs):
+        return None
+    return [engine.value(output) for output in block.outputs]
+
+
+def _join_types(engine: Engine, value: Value, first: Value, second: Value) -> None:
+    """Gives the result of an If what both branches have in common."""
+    value.ir.type = first.ir.type
+    if first.shape is not None and second.shape is not None and first.rank == second.rank:
+        pairs = zip(first.shape, second.shape, strict=True)
+        value.ir.shape = ir.Shape([one if one == other else ir.SymbolicDim(None) for one, other in pairs])
+        name_unknown(value, engine.builder)
