@@ -140,9 +140,9 @@ def parse_signature(function: Callable[..., Any]) -> Signature:
 
 
 def _parse(place: str, name: str, keyword: str, hint: Any, default: Any) -> Parameter:
-    if hint is Any or hint is object:
-        return Parameter(name, keyword, frozenset(), False, True, default)
     members = _members(hint)
+    if Any in members or object in members:  # Python 3.10 makes object | None of an annotation with default None
+        return Parameter(name, keyword, frozenset(), False, True, default)
     optional = type(None) in members
     members = [member for member in members if member is not type(None)]
     lists = [member for member in members if typing.get_origin(member) in (list, Sequence, tuple)]

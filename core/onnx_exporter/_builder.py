@@ -126,17 +126,21 @@ class Builder:
         key = (array.dtype.str, array.dtype.name, array.shape, array.tobytes(), is_number)
         value = self._constants.get(key)
         if value is None:
-            value = self.weight(self.unique(f"constant_{len(self._constants)}"), ir.tensor(array), key, is_number=is_number)
-            self._constants[key] = value
+            value = self._constants[key] = self.weight("constant", ir.tensor(array), key, is_number=is_number)
         return value
+
+    @property
+    def constants(self) -> list[ir.Value]:
+        """The small constants, as opposed to the model's weights."""
+        return [value.ir for value in self._constants.values()]
 
     def weight(self, name: str, tensor: ir.TensorProtocol, key: tuple[Any, ...], *, is_number: bool = False) -> Value:
         """Returns an initializer; the same `key` (tied weights) is stored once."""
         value = self._weights.get(key)
         if value is None:
+            name = self.unique(name)
             inner = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(_sizes(tensor)), const_value=tensor)
             value = self._weights[key] = self.initializers[name] = Value(inner, is_number=is_number)
-            self.reserve(name)
         return value
 
     # Nodes

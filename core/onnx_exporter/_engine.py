@@ -89,7 +89,7 @@ class Engine:
         key = place if tensor.numel() else (name, *place)
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
-        return self.builder.weight(name or self.builder.unique("constant"), to_tensor(tensor), key, is_number=is_number)
+        return self.builder.weight(name or "constant", to_tensor(tensor), key, is_number=is_number)
 
     def _lowered(self, node: SourceNode) -> dict[str, Any]:
         return {name: map_values(argument, self.value) for name, argument in node.arguments.items()}

@@ -46,9 +46,10 @@ def finish(
     ir_version = ir_version_of(builder.opset)
     graph_inputs = [value.ir for value in inputs]
     if ir_version < 4:  # before IR version 4 an initializer must be an input too; constants need not be initializers
-        constants = [value for value in initializers if (value.name or "").startswith("constant_")]
+        small = {id(value) for value in builder.constants}
+        constants = [value for value in initializers if id(value) in small]
         nodes = [node for value in constants for node in _constant_nodes(builder, value)] + nodes
-        initializers = [value for value in initializers if value not in constants]
+        initializers = [value for value in initializers if id(value) not in small]
         graph_inputs += initializers
     _tidy_shapes(builder, nodes, graph_inputs, results)
     graph = ir.Graph(

@@ -165,7 +165,7 @@ def _load_installed(
             result.append(LoadedPlugin(info, disabled=why))
             continue
         loaded = _load(info, preferred=name in prefer)
-        if loaded.error and name in asked:
+        if loaded.error and (name in asked or info.is_builtin):
             raise PluginError(f"plugin {name!r} ({info.distribution} {info.version}) failed to load: {loaded.error}")
         result.append(loaded)
     return tuple(result)

@@ -249,3 +249,24 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
         subprocess.run([sys.executable, "-c", code, str(path)], check=True)
         files.append(path.read_bytes())
     assert files[0] == files[1]
+
+
+class Clash(nn.Module):
+    """Its weights are named like its input and like what the user calls the output."""
+
+    def __init__(self):
+        super().__init__()
+        self.x = nn.Parameter(torch.ones(2))
+        self.constant = nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return x * self.x + self.constant + 3
+
+
+@pytest.mark.parametrize("opset", [7, 18])
+def test_names_that_clash(opset):
+    result = export(Clash(), (torch.randn(2),), output_names=["constant"], opset_version=opset, verify=True)
+    inputs, outputs = names(result.model_proto)
+    assert inputs[0] == "x"
+    assert outputs == ["constant"]
+    assert len({value.name for node in result.model.graph for value in (*node.inputs, *node.outputs)}) > 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import OpCase, expand
 
@@ -104,6 +105,12 @@ CASES = [
     ),
     OpCase(
         "aten::fmin", torch.fmin, (torch.tensor([float("nan"), 2.0]), torch.tensor([1.0, float("nan")])), (9, 28), captures=TRACE
+    ),
+    OpCase("aten::__lshift__", lambda x: x << 3, (INTS,), (7, 28), captures=TRACE),
+    OpCase("aten::__rshift__", lambda x: x >> 2, (INTS,), (7, 10, 28), captures=TRACE),
+    OpCase("aten::bitwise_right_shift", lambda x: torch.bitwise_right_shift(x, 1), (BYTES,), (7, 28), captures=TRACE),
+    OpCase(
+        "aten::hypot", torch.hypot, (torch.tensor([3.0, 0.0, 3e30]), torch.tensor([-4.0, 0.0, 4e30])), (8, 28), captures=TRACE
     ),
 ]
 ROWS, IDS = expand(CASES)

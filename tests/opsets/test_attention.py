@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
+
 from onnx_exporter.errors import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
-from torch import nn
 
 Q, K, V = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 7, 8), torch.randn(2, 4, 7, 6)
 SHORT = (torch.randn(1, 4, 3, 8), torch.randn(1, 4, 9, 8), torch.randn(1, 4, 9, 6))
@@ -62,7 +63,6 @@ CASES = [
     OpCase(
         "aten::_native_multi_head_attention", Attention(need_weights=False), (X,), (9, 13, NEWEST), NT, [(torch.randn(3, 2, 8),)]
     ),
-    sdpa(Q, K, V, torch.randn(7) > 0, label="mask-of-keys", opsets=(9, NEWEST)),
     sdpa(Q, K, V, torch.randn(2, 1, 1, 7) > 0, label="padding", opsets=(9, 23, NEWEST)),
     sdpa(Q, K, V, torch.randn(4, 5, 7), label="mask-of-heads", opsets=(9, 23, NEWEST)),
     sdpa(Q, K, V, torch.randn(2, 1, 5, 1), label="mask-of-queries", opsets=(9, 23, NEWEST)),

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
 X = torch.arange(48.0).reshape(2, 4, 6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import OpCase, expand
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
@@ -165,7 +166,7 @@ CASES = [
     ),
     row(
         "aten::nonzero",
-        lambda x: ((x > 5).nonzero(), *x[0].nonzero(as_tuple=True), torch.argwhere(x)),
+        lambda x: ((x > 5).nonzero(), *x[0].nonzero(as_tuple=True), torch.argwhere(x), *torch.where(x > 7)),
         dynamic=ALL,
         others=[(Y,)],
         opsets=(9, NEWEST),

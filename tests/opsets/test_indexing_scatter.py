@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
@@ -128,6 +129,13 @@ CASES = [
     ),
     row(
         "aten::select_scatter",
+        written(lambda x: x.__setitem__((slice(None), 0), True), lambda x: x[:, 1:3].logical_not_()),
+        X > 20,
+        opsets=(9, NEWEST),
+        label="bool",
+    ),
+    row(
+        "aten::select_scatter",
         lambda x: torch.select_scatter(x, x[:, 0] * 2, 1, x.size(1) - 2),
         dynamic=ALL,
         others=[(Y,)],
@@ -195,6 +203,14 @@ CASES = [
         dynamic={0: {1: "rows"}},
         others=[(torch.randn(2, 7, 6), I)],
         opsets=(9, 11, 16, NEWEST),
+    ),
+    row(
+        "aten::scatter_add",
+        lambda x, i: (x[0].scatter_add(0, i, x[1]), x.index_put((i[0], i[1]), x[0, 0, 0], accumulate=True)),
+        X.half(),
+        I,
+        opsets=(9, 16, NEWEST),
+        label="half",
     ),
     row(
         "aten::scatter",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from onnx_exporter.testing import NEWEST, OpCase, expand
 from torch import nn
+
+from onnx_exporter.testing import NEWEST, OpCase, expand
 
 X = torch.randn(3, 6, 5, 7)
 NHW = {0: {0: "n", 2: "h", 3: "w"}}

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+
 from onnx_exporter.testing import OpCase, expand
 
 X = torch.arange(42.0).reshape(6, 7)

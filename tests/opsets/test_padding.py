@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 

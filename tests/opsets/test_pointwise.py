@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from onnx_exporter.testing import OpCase, expand
 
 TRACE = ("trace",)
@@ -86,6 +87,8 @@ CASES = [
     OpCase("aten::isposinf", torch.isposinf, (SPECIAL,), (10, 28), captures=TRACE),
     OpCase("aten::isneginf", torch.isneginf, (SPECIAL,), (10, 28), captures=TRACE),
     OpCase("aten::isnan", torch.isnan, (INTS,), (7, 28), label="int", captures=TRACE),
+    OpCase("aten::logaddexp", torch.logaddexp, (SPECIAL, SPECIAL.abs()), (9, 28), captures=TRACE),
+    OpCase("aten::logaddexp", torch.logaddexp, (X, X.flip(0)), (9, 28), captures=TRACE, label="finite"),
 ]
 ROWS, IDS = expand(CASES)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from onnx_exporter.testing import OpCase, expand
 
 TRACE = ("trace",)
@@ -80,6 +81,22 @@ CASES = [
     OpCase("aten::cumsum", lambda x: x.cumsum(1, dtype=torch.float32), (INTS,), (11, 28), label="dtype", captures=TRACE),
     OpCase("aten::cumprod", lambda x: x.cumprod(-1), (X,), (26, 28), BATCH, OTHER, captures=TRACE),
     OpCase("aten::cumprod", lambda x: x.cumprod(0), (INTS,), (26, 28), label="int", captures=TRACE),
+    OpCase("aten::dist", lambda x: torch.dist(x, x.flip(0), 3), (X,), CHANGES, captures=TRACE),
+    OpCase(
+        "aten::pairwise_distance", lambda x: torch.nn.functional.pairwise_distance(x, x.flip(0)), (X,), CHANGES, captures=TRACE
+    ),
+    OpCase(
+        "aten::cosine_similarity", lambda x: torch.cosine_similarity(x, x[0] + 1, dim=1), (X,), (8, 13, 18, 28), captures=TRACE
+    ),
+    OpCase(
+        "aten::cosine_similarity",
+        lambda x: torch.cosine_similarity(x, x.flip(0), dim=-1),
+        (X,),
+        (8, 28),
+        BATCH,
+        OTHER,
+        label="dynamic",
+    ),
 ]
 ROWS, IDS = expand(CASES)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+
 from onnx_exporter.errors import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
@@ -120,7 +121,32 @@ CASES = [
         captures=TRACE,
         label="volume",
     ),
+    *[
+        OpCase(
+            f"aten::_upsample_{mode}2d_aa",
+            lambda x, options=options: F.interpolate(x, antialias=True, **options),
+            (X,),
+            (7, NEWEST),
+            captures=TRACE,
+            label=f"{number}",
+        )
+        for mode in ("bilinear", "bicubic")
+        for number, options in enumerate(
+            (
+                {"mode": mode, "size": (3, 4)},
+                {"mode": mode, "size": (3, 9), "align_corners": True},
+                {"mode": mode, "scale_factor": (0.7, 1.6)},
+            )
+        )
+    ],
 ]
+
+
+def test_antialiasing_of_any_size_is_refused(exporter):
+    call = lambda x: F.interpolate(x, size=9, mode="bilinear", antialias=True)  # noqa: E731
+    case = OpCase("aten::_upsample_bilinear2d_aa", call, (X,), dynamic=NHW)
+    with pytest.raises(UnsupportedOpError, match="only known when the model runs"):
+        exporter.export(case, 18)
 
 
 def test_integers_are_refused(exporter):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
@@ -183,6 +184,15 @@ CASES = [
         X[0, :, 0],
         dynamic={0: {0: "n"}, 1: {0: "m"}},
         others=[(torch.randn(3), torch.randn(2))],
+    ),
+    row("aten::as_strided", lambda x: x.transpose(0, 2).as_strided((3, 2), (5, 7), 1), label="transposed"),
+    row(
+        "aten::im2col",
+        lambda x: torch.nn.functional.unfold(x, (2, 3), dilation=(1, 2), padding=(1, 0), stride=(2, 1)),
+        IMAGE,
+        dynamic=IMAGES,
+        others=[(torch.randn(1, 8, 5, 7),)],
+        opsets=(9, 11, NEWEST),
     ),
     row("aten::as_strided", lambda x: x.as_strided((3, 2), (2, 7), 1), opsets=(7, NEWEST)),
 ]

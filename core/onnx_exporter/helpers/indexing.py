@@ -162,6 +162,10 @@ def scatter_nd(g: GraphContext, x: Value, indices: Sequence[Value], updates: Val
 
     `updates` has the shape of the broadcast index tensors, then that of the rest of `x`.
     """
+    wide = _sum_type(x) if add else x.dtype
+    if wide is not None and wide != x.dtype and x.dtype is not None:
+        summed = scatter_nd(g, emit.cast(g, x, wide), indices, emit.cast(g, updates, wide), add=True)
+        return emit.cast(g, summed, x.dtype)
     if g.opset >= (16 if add else 11):
         return g.op("ScatterND", x, _stacked(g, indices), updates, reduction="add" if add else None)
     if g.opset < 9:
@@ -177,6 +181,13 @@ def scatter_nd(g: GraphContext, x: Value, indices: Sequence[Value], updates: Val
         column = emit.reshape(g, where, [-1, 1])
         result = g.op("Scatter", flat, g.op("Expand", column, g.op("Shape", rows)), rows, axis=0)
     return emit.reshape(g, result, sizes)
+
+
+def _sum_type(x: Value) -> torch.dtype | None:
+    """The type to add up in: runtimes scatter no 16-bit floats with a reduction, and MatMul takes no small integers."""
+    if x.dtype in (torch.float16, torch.bfloat16):
+        return torch.float32
+    return torch.int64 if x.dtype in (torch.uint8, torch.int8, torch.int16) else x.dtype
 
 
 def _one_hot_rows(g: GraphContext, index: Value, size: Size, like: Value) -> Value:
@@ -218,6 +229,10 @@ def scatter_elements(g: GraphContext, x: Value, index: Value, updates: Value, ax
         axis: The axis that the positions count along.
         reduction: None to replace, else ``"add"``, ``"mul"``, ``"max"`` or ``"min"``.
     """
+    wide = x.dtype if reduction is None else _sum_type(x)
+    if wide is not None and wide != x.dtype and x.dtype is not None:
+        made = scatter_elements(g, emit.cast(g, x, wide), index, emit.cast(g, updates, wide), axis, reduction)
+        return emit.cast(g, made, x.dtype)
     needed = {None: 11, "add": 16, "mul": 16, "max": 18, "min": 18}[reduction]
     if g.opset >= needed:
         return g.op("ScatterElements", x, positions(g, index), updates, axis=axis, reduction=reduction)

@@ -7,6 +7,7 @@ padded, with the lengths; so they are unpacked before and packed again after.
 from __future__ import annotations
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 from onnx_exporter.helpers.shapes import Size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 
 table = OpTable(opset=12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit
 
@@ -203,3 +204,35 @@ def _extreme_of_integers(g: GraphContext, op_type: str, a: Value, b: Value) -> V
     first, second = emit.cast(g, a, dtype), emit.cast(g, b, dtype)
     step = g.op("Mul", emit.cast(g, chosen, dtype), g.op("Sub", first, second))
     return emit.cast(g, g.op("Add", second, step), a.dtype)
+
+
+@table.op("aten::bitwise_left_shift", "aten::__lshift__", promote=("self", "other"))
+def bitwise_left_shift(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other)``: Mul by a power of two that is constant."""
+    return compute.wide_op(g, "Mul", self, _power_of_shift(g, self, other))
+
+
+@table.op("aten::bitwise_right_shift", "aten::__rshift__", promote=("self", "other"))
+def bitwise_right_shift(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other)``: floor_divide by a power of two that is constant."""
+    return g.call("aten::floor_divide", self, _power_of_shift(g, self, other))
+
+
+def _power_of_shift(g: GraphContext, x: Value, shift: Value) -> Value:
+    """Two to the number of bits to shift `x` by."""
+    bits = compute.known_number(shift)
+    if dtypes.is_floating(x.dtype) or x.dtype is None or bits is None or not 0 <= bits < torch.iinfo(x.dtype).bits - 1:
+        raise g.unsupported("shifting by a number of bits that is not constant, or by as many as the type has")
+    return g.constant(2 ** int(bits), like=x)
+
+
+@table.op("aten::hypot", promote=("self", "other"))
+def hypot(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::hypot(Tensor self, Tensor other)``: Abs, Div, Mul and Sqrt, of the quotient, so that no square overflows."""
+    a, b = g.op("Abs", self), g.op("Abs", other)
+    larger, smaller = g.call("aten::maximum", a, b), g.call("aten::minimum", a, b)
+    # Where the larger is 0 so is the smaller; dividing by the least normal number gives 0 then
+    assert self.dtype is not None
+    divisor = g.call("aten::maximum", larger, g.constant(torch.finfo(self.dtype).tiny, like=self))
+    ratio = g.op("Div", smaller, divisor)
+    return g.op("Mul", larger, g.op("Sqrt", g.op("Add", g.op("Mul", ratio, ratio), g.constant(1, like=ratio))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit, shapes
 
@@ -160,11 +161,7 @@ def arange(
     dtype = dtype or g.result_dtype or (torch.int64 if integral else dtypes.default_float())
     if not any(isinstance(bound, Value) for bound in bounds):
         return g.constant(torch.arange(start, end, step, dtype=dtype))  # type: ignore[arg-type]
-    if dtype is torch.int64 and not integral:
-        # PyTorch drops the fractions before it counts
-        bounds = tuple(emit.cast(g, b, dtype) if isinstance(b, Value) else int(b) for b in bounds)
-        start, end, step = bounds
-    elif not integral:
+    if not integral:
         return _arange_of_floats(g, start, end, step, dtype)
     if isinstance(step, int) and step > 0 and isinstance(start, int | Value) and isinstance(end, int | Value):
         return emit.cast(g, emit.arange(g, start, end, step), dtype)
@@ -181,6 +178,9 @@ def _arange_of_floats(g: GraphContext, start: Number, end: Number, step: Number,
     )
     steps = g.op("Ceil", g.op("Div", g.op("Sub", last, first), stride))
     positions = emit.cast(g, emit.arange(g, 0, emit.cast(g, steps, torch.int64)), torch.float64)
+    if not dtype.is_floating_point:
+        # The count is of the numbers as they are, the values are of their whole parts
+        first, stride = (emit.cast(g, emit.cast(g, item, torch.int64), torch.float64) for item in (first, stride))
     values = g.op("Add", first, g.op("Mul", positions, stride))
     return emit.cast(g, values, dtype)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit
 

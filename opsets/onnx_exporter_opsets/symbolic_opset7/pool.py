@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit, shapes
 
@@ -274,3 +275,30 @@ def norm(
 def frobenius_norm(g: GraphContext, self: Value, dim: list[int] | None = None, keepdim: bool = False) -> Value:
     """``aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False)``: ReduceL2."""
     return g.call("aten::linalg_vector_norm", self, 2.0, dim, keepdim)
+
+
+@table.op("aten::dist")
+def dist(g: GraphContext, self: Value, other: Value, p: float = 2.0) -> Value:
+    """``aten::dist(Tensor self, Tensor other, Scalar p=2)``: the norm of the difference."""
+    return g.call("aten::linalg_vector_norm", g.op("Sub", self, other), p)
+
+
+@table.op("aten::pairwise_distance")
+def pairwise_distance(g: GraphContext, x1: Value, x2: Value, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Value:
+    """``aten::pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)``: along the last axis."""
+    difference = g.op("Add", g.op("Sub", x1, x2), g.constant(eps, like=x1))
+    return g.call("aten::linalg_vector_norm", difference, p, [-1], keepdim)
+
+
+@table.op("aten::cosine_similarity", promote=("x1", "x2"), float_result=True)
+def cosine_similarity(g: GraphContext, x1: Value, x2: Value, dim: int = 1, eps: float = 1e-08) -> Value:
+    """``aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)``: both by their norms, multiplied.
+
+    Each norm is at least `eps`.
+    """
+    rank = (x1 if (x1.rank or 0) >= (x2.rank or 0) else x2).rank
+    units = []
+    for x in (x1, x2):
+        axis = dim if dim < 0 or x.rank is None or rank is None else dim - (rank - x.rank)
+        units.append(g.op("Div", x, emit.clip(g, emit.reduce(g, "ReduceL2", x, [axis], True), eps, None)))
+    return emit.reduce(g, "ReduceSum", g.op("Mul", *units), [dim], False)

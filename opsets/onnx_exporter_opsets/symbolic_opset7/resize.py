@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
 from onnx_exporter.helpers.shapes import Size
@@ -245,7 +246,7 @@ _A = -0.75
 def _static_taps(g: GraphContext, axis: _Axis, cubic: bool, align_corners: bool, like: Value) -> list[tuple[Value, Value]]:
     """Index and weight of each neighbour, as constants."""
     assert isinstance(axis.old, int) and isinstance(axis.new, int)
-    real = np.float64 if like.dtype == torch.float64 else np.float32
+    real: Any = np.float64 if like.dtype == torch.float64 else np.float32
     numbers = np.arange(axis.new, dtype=real)
     if align_corners:
         source = numbers * real((axis.old - 1) / (axis.new - 1) if axis.new > 1 else 0.0)
@@ -275,10 +276,10 @@ def cubic_far(t: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> np.ndarra
     return ((_A * t - 5 * _A) * t + 8 * _A) * t - 4 * _A
 
 
-def _static_scale(axis: _Axis, real: type[np.floating[Any]] = np.float32) -> np.floating[Any]:
+def _static_scale(axis: _Axis, real: Any = np.float32) -> Any:
     if axis.factor is not None:
         return real(1.0 / axis.factor)
-    return real(axis.old) / real(axis.new)  # type: ignore[arg-type, no-any-return]
+    return real(axis.old) / real(axis.new)
 
 
 def _computed_taps(g: GraphContext, axis: _Axis, cubic: bool, align_corners: bool, like: Value) -> list[tuple[Value, Value]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, indexing, shapes
 from onnx_exporter.helpers.shapes import Size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit
 
@@ -107,3 +108,16 @@ def xlogy(g: GraphContext, self: Value, other: Value) -> Value:
     zero = g.constant(0, like=self)
     is_zero = g.op("And", g.call("aten::eq", self, zero), compute.not_nan(g, other))
     return emit.where(g, is_zero, zero, g.op("Mul", self, g.op("Log", other)))
+
+
+@table.op("aten::logaddexp", promote=("self", "other"), float_result=True)
+def logaddexp(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::logaddexp(Tensor self, Tensor other)``: the larger, and Softplus of the negative distance to the other.
+
+    Two equal infinities have no distance; they are the result.
+    """
+    larger, smaller = g.call("aten::maximum", self, other), g.call("aten::minimum", self, other)
+    same = g.call("aten::eq", larger, smaller)
+    infinite = g.op("And", same, g.op("Not", g.call("aten::isfinite", larger)))
+    beyond = g.op("Softplus", g.op("Sub", smaller, larger))
+    return emit.where(g, infinite, larger, g.op("Add", larger, beyond))
