@@ -69,7 +69,7 @@ class Parameter:
     def _convert_one(self, argument: Any, to_value: Callable[[Any], Value]) -> Any:
         kinds = self.kinds
         if isinstance(argument, Value):
-            if kinds & {bool, int, float}:
+            if kinds & {bool, int, float} and not (Value in kinds and argument.rank != 0):
                 known = argument.elements
                 number = known[0] if known is not None and len(known) == 1 and isinstance(known[0], int) else None
                 number = argument.item() if number is None and argument.ir.const_value is not None else number

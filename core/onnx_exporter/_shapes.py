@@ -124,23 +124,33 @@ def _slice(inputs: Inputs, attributes: Attributes) -> Shape | None:
     shape = None if inputs[0] is None else inputs[0].shape
     if shape is None:
         return None
-    if "starts" in attributes:
-        starts, ends = tuple(attributes["starts"]), tuple(attributes["ends"])
-        axes, steps = tuple(attributes.get("axes") or range(len(starts))), (1,) * len(starts)
-    else:
-        starts, ends = _elements_of(inputs, 1), _elements_of(inputs, 2)  # type: ignore[assignment]
-        given = _elements_of(inputs, 3)
-        axes = given or tuple(range(len(starts or ())))
-        steps = _elements_of(inputs, 4) or (1,) * len(axes)  # type: ignore[assignment]
-        if not all(isinstance(axis, int) for axis in axes):
-            return None
-        if starts is None or ends is None:  # the axes that are not cut keep their sizes
-            cut = None if given is None else {axis % len(shape) for axis in given if isinstance(axis, int)}
-            return None if cut is None else [None if axis in cut else dim for axis, dim in enumerate(shape)]
+    bounds = _bounds(inputs, attributes)
+    if bounds is None:
+        return None
     result: list[Dim | None] = list(shape)
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        result[axis] = _slice_size(shape[axis], start, end, step)
+    for axis, start, end, step in bounds:
+        # an axis that is cut at unknown bounds has an unknown size, the others keep theirs
+        result[axis] = None if start is None or end is None or step is None else _slice_size(shape[axis], start, end, step)
     return result
+
+
+def _bounds(inputs: Inputs, attributes: Attributes) -> list[tuple[int, Dim | None, Dim | None, Dim | None]] | None:
+    """Axis, start, end and step of each axis that a Slice cuts; None if the axes are unknown."""
+    if "starts" in attributes:  # before opset 10
+        count = len(attributes["starts"])
+        axes: Sequence[Dim] = tuple(attributes.get("axes") or range(count))
+        starts, ends, steps = attributes["starts"], attributes["ends"], (1,) * count
+    else:
+        given, starts, ends = _elements_of(inputs, 3), _elements_of(inputs, 1), _elements_of(inputs, 2)
+        if given is None and starts is None:
+            return None
+        axes = given if given is not None else tuple(range(len(starts or ())))
+        unknown = (None,) * len(axes)
+        starts, ends = starts or unknown, ends or unknown
+        steps = _elements_of(inputs, 4) or ((1,) * len(axes) if len(inputs) < 5 or inputs[4] is None else unknown)
+    if not all(isinstance(axis, int) for axis in axes):
+        return None
+    return [(axis, *rest) for axis, *rest in zip(axes, starts, ends, steps, strict=True)]  # type: ignore[misc]
 
 
 def _slice_size(size: Dim, start: Dim, end: Dim, step: Dim) -> Dim | None:

@@ -69,6 +69,20 @@ CASES = [
     sdpa(Q, K[:, :1], V[:, :1], label="one-head", opsets=(9, 23, NEWEST)),
     sdpa(Q, K[:1], V[:1], label="one-batch", opsets=(9, 23, NEWEST)),
     sdpa(Q.double(), K.double(), V.double(), label="double", opsets=(9, NEWEST)),
+    OpCase(
+        "aten::_scaled_dot_product_flash_attention_for_cpu",
+        lambda q, k, v: torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, is_causal=True),
+        (Q, K, torch.randn(2, 4, 7, 8)),
+        (9, NEWEST),
+        captures=TRACE,
+    ),
+    OpCase(
+        "aten::_scaled_dot_product_attention_math",
+        lambda q, k, v, m: torch.ops.aten._scaled_dot_product_attention_math(q, k, v, m),
+        (Q, K, V, HIDE),
+        (9, NEWEST),
+        captures=TRACE,
+    ),
     OpCase("aten::_native_multi_head_attention", Attention(), (X,), captures=TRACE, label="weights"),
     OpCase(
         "aten::_native_multi_head_attention",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from onnx_exporter.testing import NEWEST, OpCase, expand
 from torch import nn
+
+from onnx_exporter.testing import NEWEST, OpCase, expand
 
 X1, X2, X3 = torch.randn(2, 4, 11), torch.randn(2, 4, 9, 8), torch.randn(1, 2, 5, 6, 7)
 TRACE = ("trace",)

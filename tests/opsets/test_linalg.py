@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from onnx_exporter.testing import NEWEST, OpCase, expand
 from torch import nn
+
+from onnx_exporter.testing import NEWEST, OpCase, expand
 
 A, B, V, W = torch.randn(3, 4), torch.randn(4, 5), torch.randn(4), torch.randn(4)
 BA, BB = torch.randn(2, 3, 4), torch.randn(2, 4, 5)

@@ -129,6 +129,7 @@ CASES = [
     OpCase(
         "aten::_weight_norm", lambda v, g: torch._weight_norm(v, g, 1), (X[0], torch.randn(1, 5, 1)), captures=TRACE, label="dim"
     ),
+    OpCase("aten::instance_norm", nn.InstanceNorm2d(6).double(), (X.double(),), (7, NEWEST), captures=TRACE, label="double"),
     OpCase("aten::group_norm", nn.GroupNorm(3, 6).double(), (X.double(),), (NEWEST,), captures=TRACE, label="double"),
     OpCase("aten::layer_norm", nn.LayerNorm(7).double(), (X.double(),), (7, NEWEST), captures=TRACE, label="double"),
     OpCase("aten::rms_norm", nn.RMSNorm(7).double(), (X.double(),), (7, NEWEST), captures=TRACE, label="double"),

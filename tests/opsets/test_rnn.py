@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from onnx_exporter.errors import UnsupportedOpError
-from onnx_exporter.testing import NEWEST, OpCase, expand
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from onnx_exporter.errors import UnsupportedOpError
+from onnx_exporter.testing import NEWEST, OpCase, expand
 
 X = torch.randn(5, 3, 4)
 TN = {0: {0: "t", 1: "n"}}

@@ -27,6 +27,7 @@ class OpCase:
         others: Further arguments that the same file must be right for.
         emits: ONNX operators that the file must contain.
         avoids: ONNX operators that the file must not contain (``"If"`` and ``"Shape"``, say).
+        reference: ONNX Runtime has no kernel for it, so onnx's reference evaluator runs the file.
         captures: ``"trace"``, ``"export"`` or both.
         rtol: Relative tolerance, by element type unless given.
         atol: Absolute tolerance, by element type unless given.
@@ -41,6 +42,7 @@ class OpCase:
     others: Sequence[tuple[Any, ...]] = ()
     emits: frozenset[str] | set[str] = frozenset()
     avoids: frozenset[str] | set[str] = frozenset({"If", "Loop"})
+    reference: bool = False
     captures: Sequence[str] = ("trace", "export")
     rtol: float | None = None
     atol: float | None = None

@@ -55,6 +55,9 @@ class Exporter:
         result = self.export(
             case, opset, capture, verify=True, verify_args=case.others or None, rtol=case.rtol, atol=case.atol
         )
+        runtime = "onnx.reference" if case.reference else "onnxruntime"
+        assert result.comparison is not None
+        assert result.comparison.runtime == runtime, f"{case}@{opset} ran with {result.comparison.runtime}: {result.comparison}"
         emitted = {node.op_type for node in result.model.graph.all_nodes()}
         missing, unwanted = set(case.emits) - emitted, set(case.avoids) & emitted
         assert not missing, f"{case}@{opset}: the file has no {missing}; it has {sorted(emitted)}"

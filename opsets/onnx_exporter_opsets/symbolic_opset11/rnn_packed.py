@@ -71,11 +71,11 @@ def _over_packed(
     batch_sizes: Value,
     states: list[Value],
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
     activation: str | None = None,
 ) -> list[Value]:
     if train and dropout > 0 and num_layers > 1:
@@ -98,14 +98,14 @@ def lstm(
     batch_sizes: Value,
     hx: list[Value],
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
 ) -> list[Value]:
     """``aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, ...) -> (Tensor, Tensor, Tensor)``: LSTM with lengths."""
-    return _over_packed(g, "LSTM", data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    return _over_packed(g, "LSTM", data, batch_sizes, hx, params, num_layers, has_biases, bidirectional, dropout, train)
 
 
 @table.op("aten::gru.data")
@@ -115,14 +115,14 @@ def gru(
     batch_sizes: Value,
     hx: Value,
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
 ) -> list[Value]:
     """``aten::gru.data(Tensor data, Tensor batch_sizes, Tensor hx, ...) -> (Tensor, Tensor)``: GRU with lengths."""
-    return _over_packed(g, "GRU", data, batch_sizes, [hx], params, has_biases, num_layers, dropout, train, bidirectional)
+    return _over_packed(g, "GRU", data, batch_sizes, [hx], params, num_layers, has_biases, bidirectional, dropout, train)
 
 
 @table.op("aten::rnn_tanh.data")
@@ -132,14 +132,14 @@ def rnn_tanh(
     batch_sizes: Value,
     hx: Value,
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
 ) -> list[Value]:
     """``aten::rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, ...) -> (Tensor, Tensor)``: RNN with lengths."""
-    return _over_packed(g, "RNN", data, batch_sizes, [hx], params, has_biases, num_layers, dropout, train, bidirectional, "Tanh")
+    return _over_packed(g, "RNN", data, batch_sizes, [hx], params, num_layers, has_biases, bidirectional, dropout, train, "Tanh")
 
 
 @table.op("aten::rnn_relu.data")
@@ -149,11 +149,11 @@ def rnn_relu(
     batch_sizes: Value,
     hx: Value,
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
 ) -> list[Value]:
     """``aten::rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, ...) -> (Tensor, Tensor)``: RNN with lengths."""
-    return _over_packed(g, "RNN", data, batch_sizes, [hx], params, has_biases, num_layers, dropout, train, bidirectional, "Relu")
+    return _over_packed(g, "RNN", data, batch_sizes, [hx], params, num_layers, has_biases, bidirectional, dropout, train, "Relu")

@@ -149,7 +149,8 @@ def instance_norm(
     if not use_input_stats:
         return g.call("aten::batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)  # type: ignore[no-any-return]
     channels = shapes.known_size(input, 1)
-    if channels is None:
+    if channels is None or input.dtype == torch.float64:
+        # runtimes have no InstanceNormalization of double
         return affine(g, standardized(g, input, list(range(2, shapes.rank_of(g, input))), eps)[0], weight, bias)
     assert input.dtype is not None
     weight = weight or g.constant(torch.ones(channels, dtype=input.dtype))
@@ -166,7 +167,7 @@ def group_norm(
     groups = g.op("Reshape", input, [0, num_groups, -1])
     ones = g.constant(torch.ones(num_groups, dtype=input.dtype))
     zeros = g.constant(torch.zeros(num_groups, dtype=input.dtype))
-    normal = g.op("InstanceNormalization", groups, ones, zeros, epsilon=eps)
+    normal = g.call("aten::instance_norm", groups, ones, zeros, None, None, True, 0.0, eps)
     return affine(g, emit.reshape(g, normal, shapes.sizes(g, input)), weight, bias)
 
 

@@ -131,11 +131,11 @@ def _over_sequence(
     x: Value,
     states: list[Value],
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
     batch_first: bool,
     activation: str | None = None,
 ) -> list[Value]:
@@ -159,17 +159,17 @@ def lstm(
     input: Value,
     hx: list[Value],
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
     batch_first: bool,
 ) -> list[Value]:
     """``aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, ...) -> (Tensor, Tensor, Tensor)``: LSTM for each layer."""
     if len(params) != num_layers * (2 if bidirectional else 1) * (4 if has_biases else 2):
         raise g.unsupported("ONNX's LSTM has no projection (proj_size); opset 9 has Scan, which runs it step by step")
-    return _over_sequence(g, "LSTM", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return _over_sequence(g, "LSTM", input, hx, params, num_layers, has_biases, bidirectional, dropout, train, batch_first)
 
 
 @table.op("aten::gru.input")
@@ -178,15 +178,15 @@ def gru(
     input: Value,
     hx: Value,
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
     batch_first: bool,
 ) -> list[Value]:
     """``aten::gru.input(Tensor input, Tensor hx, Tensor[] params, ...) -> (Tensor, Tensor)``: GRU for each layer."""
-    return _over_sequence(g, "GRU", input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return _over_sequence(g, "GRU", input, [hx], params, num_layers, has_biases, bidirectional, dropout, train, batch_first)
 
 
 @table.op("aten::rnn_tanh.input")
@@ -195,16 +195,16 @@ def rnn_tanh(
     input: Value,
     hx: Value,
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
     batch_first: bool,
 ) -> list[Value]:
     """``aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, ...) -> (Tensor, Tensor)``: RNN for each layer."""
     return _over_sequence(
-        g, "RNN", input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first, "Tanh"
+        g, "RNN", input, [hx], params, num_layers, has_biases, bidirectional, dropout, train, batch_first, "Tanh"
     )
 
 
@@ -214,14 +214,14 @@ def rnn_relu(
     input: Value,
     hx: Value,
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
     batch_first: bool,
 ) -> list[Value]:
     """``aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, ...) -> (Tensor, Tensor)``: RNN for each layer."""
     return _over_sequence(
-        g, "RNN", input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first, "Relu"
+        g, "RNN", input, [hx], params, num_layers, has_biases, bidirectional, dropout, train, batch_first, "Relu"
     )

@@ -44,9 +44,15 @@ def scaled_dot_product_attention_math(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> tuple[Value, Value]:
-    """``aten::_scaled_dot_product_attention_math(...) -> (Tensor, Tensor)``: the result and the weights."""
+    """``aten::_scaled_dot_product_attention_math(...) -> (Tensor, Tensor)``: the result and the weights.
+
+    A mask is added, whatever its type; only scaled_dot_product_attention gives bool a meaning of its own.
+    """
     if dropout_mask is not None:
         raise g.unsupported("a dropout mask")
+    if attn_mask is not None:
+        assert query.dtype is not None
+        attn_mask = emit.cast(g, attn_mask, query.dtype)
     result, weights, _ = _attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     return result, weights
 

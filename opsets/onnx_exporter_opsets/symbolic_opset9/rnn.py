@@ -14,11 +14,11 @@ def lstm(
     input: Value,
     hx: list[Value],
     params: list[Value],
-    has_biases: bool,
     num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
     dropout: float,
     train: bool,
-    bidirectional: bool,
     batch_first: bool,
 ) -> list[Value]:
     """``aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, ...)``: Scan where there is a projection."""
@@ -26,7 +26,7 @@ def lstm(
     each = plain + 1
     if len(params) != num_layers * directions * each:
         return g.previous(  # type: ignore[no-any-return]
-            input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+            input, hx, params, num_layers, has_biases, bidirectional, dropout, train, batch_first
         )
     if train and dropout > 0 and num_layers > 1:
         raise g.unsupported("dropout between layers, which is random; export the model in eval mode")
