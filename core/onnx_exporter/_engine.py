@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import onnx_ir as ir
 import torch
@@ -145,9 +145,7 @@ class Engine:
         for name, parameter in signature.items():
             if name not in arguments:
                 if parameter.required:
-                    raise self._symbolic_error(
-                        context.node, candidate, TypeError(f"parameter {name!r} is no argument of {context.node.qualified_name}")
-                    )
+                    self._refuse_parameter(context.node, candidate, name)
                 continue
             try:
                 keywords[parameter.keyword] = parameter.convert(arguments[name], self._to_value)
@@ -157,6 +155,13 @@ class Engine:
         if candidate.entry.promote:
             self._promote(context, candidate, keywords)
         return keywords
+
+    def _refuse_parameter(self, node: SourceNode, candidate: Candidate, name: str) -> NoReturn:
+        """A function for all overloads need not fit each of them; one for this overload must."""
+        message = f"parameter {name!r} is no argument of {node.qualified_name}"
+        if node.overload and candidate.entry.name == node.op:
+            raise Unsupported(message)
+        raise self._symbolic_error(node, candidate, TypeError(message))
 
     def _to_value(self, argument: Any) -> Value:
         if isinstance(argument, torch.Tensor):

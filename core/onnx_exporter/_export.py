@@ -155,7 +155,7 @@ def export(
         inputs = _inputs_of(module, args, kwargs, input_names, dynamic_axes)
         captured = _capture(module, inputs, capture)
         report("converting")
-        converted = _convert(captured.graph, inputs, plugin_set, opset, output_names, dynamic_axes)
+        converted = convert(purify(captured.graph, plugin_set), plugin_set, opset, output_names, dynamic_axes)
         _warn_baked(captured, inputs)
         report("checking")
         check_model(converted)
@@ -229,20 +229,36 @@ def _capture(module: Any, inputs: ModelInputs, capture: str) -> Captured:
     return capture_trace(module, inputs)
 
 
-def _convert(
-    graph: SourceGraph,
-    inputs: ModelInputs,
-    plugin_set: PluginSet,
-    opset: int,
-    output_names: Sequence[str] | None,
-    dynamic_axes: DynamicAxes | None,
-) -> ir.Model:
+def purify(graph: SourceGraph, plugin_set: PluginSet) -> SourceGraph:
+    """Rewrites a captured graph until it only computes: no writes, no dead nodes, no constant parts.
+
+    Nothing in it depends on the opset, so one pure graph can be converted at several.
+
+    Raises:
+        UnsupportedOpError: If a write cannot be expressed out of place.
+    """
     graph = functionalize(graph)
     graph = cleanup(graph)
     graph = fold_constants(graph)
     for source_pass in plugin_set.passes("source"):
         graph = source_pass(graph)
-    graph = cleanup(graph)
+    return cleanup(graph)
+
+
+def convert(
+    graph: SourceGraph,
+    plugin_set: PluginSet,
+    opset: int,
+    output_names: Sequence[str] | None = None,
+    dynamic_axes: DynamicAxes | None = None,
+) -> ir.Model:
+    """Converts a pure graph, which stays as it is.
+
+    Raises:
+        ArgumentError: If a name is wrong, or ONNX lacks the type of an input.
+        UnsupportedOpError: If operators cannot be converted; it lists all of them.
+        SymbolicError: If a symbolic function fails.
+    """
     names = _output_names(output_names, [value.name for value in graph.inputs], len(graph.outputs))
     check_dynamic_names(dynamic_axes, [value.name for value in graph.inputs], names)
     builder = Builder(opset)

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnx_exporter._builder import Builder, Origin
 from onnx_exporter._dims import is_anonymous
 from onnx_exporter._values import Value
+from onnx_exporter.errors import SymbolicError
 
 PRODUCER = "onnx-exporter"
 
@@ -119,16 +120,24 @@ def _constant_nodes(builder: Builder, value: ir.Value) -> list[ir.Node]:
     tensor = value.const_value
     assert tensor is not None
     if builder.opset >= 9 or tensor.dtype.is_floating_point():
-        return [ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)], outputs=[value], name=value.name)]
+        return [_own_node("Constant", [], ir.AttrTensor("value", tensor), value)]
     array = tensor.numpy()
     double = ir.tensor(array.astype(np.float64))
     if not (double.numpy().astype(array.dtype) == array).all():
-        raise ValueError(f"the constant {value.name} has integers that a file of opset {builder.opset} cannot hold")
+        raise SymbolicError(
+            f"constant {value.name!r} has integers beyond 2**53, which a file of opset {builder.opset} cannot hold; export at opset 9 or later"
+        )
     made = ir.Value(name=builder.unique(f"{value.name}_as_double"), type=ir.TensorType(double.dtype), shape=value.shape)
     return [
-        ir.Node("", "Constant", [], [ir.AttrTensor("value", double)], outputs=[made], name=made.name),
-        ir.Node("", "Cast", [made], [ir.AttrInt64("to", int(tensor.dtype))], outputs=[value], name=value.name),
+        _own_node("Constant", [], ir.AttrTensor("value", double), made),
+        _own_node("Cast", [made], ir.AttrInt64("to", int(tensor.dtype)), value),
     ]
+
+
+def _own_node(op_type: str, inputs: Sequence[ir.Value], attribute: ir.Attr, output: ir.Value) -> ir.Node:
+    """A node that no symbolic function made."""
+    metadata = Origin(plugin=PRODUCER).metadata()
+    return ir.Node("", op_type, inputs, [attribute], outputs=[output], name=output.name, metadata_props=metadata)
 
 
 def _tidy_shapes(builder: Builder, nodes: Sequence[ir.Node], inputs: Sequence[ir.Value], results: Sequence[ir.Value]) -> None:

@@ -139,7 +139,8 @@ def _bounds(inputs: Inputs, attributes: Attributes) -> list[tuple[int, Dim | Non
     if "starts" in attributes:  # before opset 10
         count = len(attributes["starts"])
         axes: Sequence[Dim] = tuple(attributes.get("axes") or range(count))
-        starts, ends, steps = attributes["starts"], attributes["ends"], (1,) * count
+        steps: Sequence[Dim | None] = (1,) * count
+        starts, ends = attributes["starts"], attributes["ends"]
     else:
         given, starts, ends = _elements_of(inputs, 3), _elements_of(inputs, 1), _elements_of(inputs, 2)
         if given is None and starts is None:
@@ -150,7 +151,7 @@ def _bounds(inputs: Inputs, attributes: Attributes) -> list[tuple[int, Dim | Non
         steps = _elements_of(inputs, 4) or ((1,) * len(axes) if len(inputs) < 5 or inputs[4] is None else unknown)
     if not all(isinstance(axis, int) for axis in axes):
         return None
-    return [(axis, *rest) for axis, *rest in zip(axes, starts, ends, steps, strict=True)]  # type: ignore[misc]
+    return [(axis, *rest) for axis, *rest in zip(axes, starts, ends, steps, strict=True)]
 
 
 def _slice_size(size: Dim, start: Dim, end: Dim, step: Dim) -> Dim | None:

@@ -148,6 +148,21 @@ def test_a_model_that_raises(capture, tmp_path):
     assert model.training
 
 
+def test_a_failed_trace_does_not_spoil_the_next():
+    """PyTorch's tracer remembers the sizes that a failed call left unread."""
+
+    def broken(x):
+        return x.new_zeros(x.shape[0], "not a size")
+
+    def working(x):
+        return x.view(x.shape[0], 1, -1) + torch.zeros(x.shape[0], 1, 1)
+
+    for _ in range(2):
+        with pytest.raises(CaptureError, match="not a size|must be tuple of ints"):
+            export(broken, (X,))
+        assert export(working, (X,), dynamic_axes={"x": {0: "rows"}}, verify=True).comparison.ok
+
+
 @pytest.mark.parametrize("target", ["no/such/folder/m.onnx", "."])
 def test_unwritable_paths(target, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -6,7 +6,8 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,10 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
         leaves = [torch.tensor(leaf) if isinstance(leaf, numbers) else leaf for leaf in pytree.tree_leaves(result)]
         return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
 
-    with warnings.catch_warnings(record=True) as caught, _module_scopes(model), no_fast_path(), torch.no_grad():
+    with warnings.catch_warnings(record=True) as caught, _module_scopes(model), no_fast_path():
         warnings.simplefilter("always")
         try:
-            traced, _ = torch._C._create_graph_by_tracing(run, [*examples, *weights.values()], lambda tensor: "", True, False)
+            traced = _record(run, [*examples, *weights.values()])
         except Exception as error:  # the model is the user's code and may raise anything
             raise CaptureError(_describe_failure(model, error)) from error
     torch._C._jit_pass_inline(traced)  # functions that the model scripts, which tracing records as calls
@@ -64,6 +65,26 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
         elif not issubclass(warning.category, DeprecationWarning | FutureWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Captured(graph, list(dict.fromkeys(baked)))
+
+
+def _record(run: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
+    """Runs the tracer.
+
+    What an earlier trace left behind when it failed while it read arguments makes the tracer refuse all that
+    follow in its thread, so then the work is done in a fresh one.
+    """
+
+    def record() -> Any:
+        with torch.no_grad():
+            return torch._C._create_graph_by_tracing(run, tensors, lambda tensor: "", True, False)[0]
+
+    try:
+        return record()
+    except RuntimeError as error:
+        if "list_trace" not in str(error):
+            raise
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(record).result()
 
 
 def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
