@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-THREADS = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 OPSET = 18
 MODELS = ("resnet50", "vit_b_16", "bert-base", "gpt2-24-layers")
 METHODS = ("capture", "plain write", "ours, one file", "ours, external data", "dynamo=False", "dynamo=True")
@@ -90,7 +90,11 @@ def method_of(name: str, model, args, folder: Path) -> Callable[[], object]:
 
     def theirs(dynamo: bool):
         target = folder / ("dynamo.onnx" if dynamo else "script.onnx")
-        options = {"dynamo": dynamo, "opset_version": OPSET, "external_data": False} if dynamo else {"dynamo": False, "opset_version": OPSET}
+        options = (
+            {"dynamo": dynamo, "opset_version": OPSET, "external_data": False}
+            if dynamo
+            else {"dynamo": False, "opset_version": OPSET}
+        )
         with contextlib.redirect_stdout(io.StringIO()):
             return torch.onnx.export(model, args, target, verbose=False, **options)
 
@@ -151,7 +155,9 @@ def _warm_up(method: str):
     import torch
 
     with tempfile.TemporaryDirectory() as folder:
-        return method_of(method, torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()).eval(), (torch.randn(2, 4),), Path(folder))()
+        return method_of(
+            method, torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()).eval(), (torch.randn(2, 4),), Path(folder)
+        )()
 
 
 def _status(field: str) -> int:
@@ -188,7 +194,8 @@ def measure(model_name: str, repeat: int) -> list[str]:
     ours, external = times["ours, one file"]["cpu"], times["ours, external data"]["cpu"]
     rows.append(
         f"| {model_name} | **ratios** | dynamo=False / ours: {times['dynamo=False']['cpu'] / ours:.1f} (one file), "
-        f"{times['dynamo=False']['cpu'] / external:.1f} (external) | | dynamo=True / ours: {times['dynamo=True']['cpu'] / ours:.1f} | |"
+        f"{times['dynamo=False']['cpu'] / external:.1f} (external); "
+        f"dynamo=True / ours: {times['dynamo=True']['cpu'] / ours:.1f} | | | |"
     )
     print(rows[-1], flush=True)
     return rows
@@ -208,7 +215,11 @@ def main() -> None:
         global _Encoder, _Decoder
         _Encoder, _Decoder = _wrappers()
         (model_name,) = options.model
-        print(json.dumps(child_times(model_name, options.repeat) if options.child == "times" else child_memory(model_name, options.method)))
+        print(
+            json.dumps(
+                child_times(model_name, options.repeat) if options.child == "times" else child_memory(model_name, options.method)
+            )
+        )
         return
     header = [
         f"{os.cpu_count()} cores, one thread used; opset {OPSET}; median of {options.repeat} runs.",

@@ -87,7 +87,9 @@ def measure(options: argparse.Namespace) -> Iterable[dict[str, object]]:
                 # An operator without float32 counts in that column all the same.
                 yield {"method": label, "column": str(task.dtype).removeprefix("torch."), **dataclasses.asdict(row)}
                 if options.verbose and row.status != "pass":
-                    print(f"{row.status:8} {row.call} [{row.kind} {row.sample}] @{row.opset} {row.stage}: {row.detail}", flush=True)
+                    print(
+                        f"{row.status:8} {row.call} [{row.kind} {row.sample}] @{row.opset} {row.stage}: {row.detail}", flush=True
+                    )
             if number % 50 == 0:
                 print(f"{label}: {number} of {len(tasks)}", file=sys.stderr, flush=True)
 

@@ -15,7 +15,6 @@ class Peer:
     def __init__(self, dynamo: bool) -> None:
         import onnx
         import onnxruntime
-        import torch.onnx
 
         self.dynamo = dynamo
         self._onnx = onnx
@@ -41,7 +40,7 @@ class Peer:
         names = [item.name for item in inputs.tensors]
         options: dict[str, Any] = {"input_names": names, "opset_version": opset, "dynamo": self.dynamo, "verbose": False}
         if axes and self.dynamo:
-            options["dynamic_shapes"] = ([{axis: torch.export.Dim.AUTO for axis in item.dynamic} for item in inputs.tensors],)
+            options["dynamic_shapes"] = ([dict.fromkeys(item.dynamic, torch.export.Dim.AUTO) for item in inputs.tensors],)
         elif axes:
             options["dynamic_axes"] = axes
         if self.dynamo:

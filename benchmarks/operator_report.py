@@ -10,41 +10,248 @@ Rows = Sequence[Mapping[str, object]]
 
 # The first pattern that fits decides; the names are ATen's without namespace, overload and underscores in front.
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "complex and fft": ("*fft*", "stft", "istft", "*complex*", "real", "imag", "angle", "conj*", "resolve_*", "polar", "*hilbert*"),
+    "complex and fft": (
+        "*fft*",
+        "stft",
+        "istft",
+        "*complex*",
+        "real",
+        "imag",
+        "angle",
+        "conj*",
+        "resolve_*",
+        "polar",
+        "*hilbert*",
+    ),
     "quantized": ("*quant*", "*int_repr*", "q_*", "*dequant*"),
     "random and creation": (
-        *("rand*", "normal*", "bernoulli*", "*dropout*", "full*", "ones*", "zeros*", "new_*", "eye", "arange", "linspace", "logspace"),
+        *(
+            "rand*",
+            "normal*",
+            "bernoulli*",
+            "*dropout*",
+            "full*",
+            "ones*",
+            "zeros*",
+            "new_*",
+            "eye",
+            "arange",
+            "linspace",
+            "logspace",
+        ),
         *("*window*", "empty*", "tri?_indices", "vander", "scalar_tensor", "lift_fresh*", "kaiser*"),
     ),
     "norm, attention, rnn, loss, embedding": (
-        *("*loss*", "*norm_except_dim*", "*_norm", "native_*norm*", "*layer_norm*", "*attention*", "lstm*", "gru*", "rnn*", "embedding*"),
-        *("*entropy*", "*kl_div*", "cosine_similarity", "pairwise_distance", "pdist", "*ctc*", "renorm", "normalize", "one_hot", "*batch_norm*"),
+        *(
+            "*loss*",
+            "*norm_except_dim*",
+            "*_norm",
+            "native_*norm*",
+            "*layer_norm*",
+            "*attention*",
+            "lstm*",
+            "gru*",
+            "rnn*",
+            "embedding*",
+        ),
+        *(
+            "*entropy*",
+            "*kl_div*",
+            "cosine_similarity",
+            "pairwise_distance",
+            "pdist",
+            "*ctc*",
+            "renorm",
+            "normalize",
+            "one_hot",
+            "*batch_norm*",
+        ),
         "cosine_embedding*",
     ),
     "conv, pool, pad, resize": (
-        *("conv*", "*convolution*", "*pool*", "*pad", "*pad?d*", "upsample*", "*interpolate*", "grid_*", "affine_grid*", "im2col", "col2im"),
+        *(
+            "conv*",
+            "*convolution*",
+            "*pool*",
+            "*pad",
+            "*pad?d*",
+            "upsample*",
+            "*interpolate*",
+            "grid_*",
+            "affine_grid*",
+            "im2col",
+            "col2im",
+        ),
         *("pixel_*", "channel_shuffle", "*unfold*", "fold*", "slow_conv*", "thnn_*", "mkldnn*"),
     ),
     "linalg and matmul": (
-        *("linalg*", "*mm", "mm", "*mv", "matmul", "dot", "vdot", "inner", "outer", "einsum", "kron", "cross", "cholesky*", "qr", "svd*"),
-        *("lu*", "triangular_solve", "inverse", "pinverse", "det", "logdet", "slogdet", "eig*", "symeig", "geqrf", "orgqr", "ormqr", "lstsq"),
-        *("trace", "addr", "cdist*", "matrix_*", "tensordot", "chain_matmul", "householder*", "*bilinear", "linear", "cov", "corrcoef", "ger"),
+        *(
+            "linalg*",
+            "*mm",
+            "mm",
+            "*mv",
+            "matmul",
+            "dot",
+            "vdot",
+            "inner",
+            "outer",
+            "einsum",
+            "kron",
+            "cross",
+            "cholesky*",
+            "qr",
+            "svd*",
+        ),
+        *(
+            "lu*",
+            "triangular_solve",
+            "inverse",
+            "pinverse",
+            "det",
+            "logdet",
+            "slogdet",
+            "eig*",
+            "symeig",
+            "geqrf",
+            "orgqr",
+            "ormqr",
+            "lstsq",
+        ),
+        *(
+            "trace",
+            "addr",
+            "cdist*",
+            "matrix_*",
+            "tensordot",
+            "chain_matmul",
+            "householder*",
+            "*bilinear",
+            "linear",
+            "cov",
+            "corrcoef",
+            "ger",
+        ),
         *("cumulative_trapezoid", "trapz", "trapezoid", "block_diag"),
     ),
     "indexing, scatter, sort": (
-        *("index*", "scatter*", "gather*", "take*", "masked_*", "put*", "sort*", "argsort*", "topk*", "kthvalue*", "unique*", "nonzero*"),
-        *("searchsorted*", "bucketize*", "histc*", "histogram*", "bincount*", "msort", "select*", "slice*", "where*", "*_scatter", "segment_*"),
+        *(
+            "index*",
+            "scatter*",
+            "gather*",
+            "take*",
+            "masked_*",
+            "put*",
+            "sort*",
+            "argsort*",
+            "topk*",
+            "kthvalue*",
+            "unique*",
+            "nonzero*",
+        ),
+        *(
+            "searchsorted*",
+            "bucketize*",
+            "histc*",
+            "histogram*",
+            "bincount*",
+            "msort",
+            "select*",
+            "slice*",
+            "where*",
+            "*_scatter",
+            "segment_*",
+        ),
         *("repeat_interleave*", "argwhere", "unravel_index", "cummax", "cummin", "mode*", "median*", "nanmedian*", "*quantile*"),
     ),
     "reduction": (
-        *("sum*", "mean*", "prod*", "std*", "var*", "a?max*", "a?min*", "max*", "min*", "aminmax*", "all*", "any*", "argm*", "logsumexp*"),
-        *("nansum*", "nanmean*", "count_nonzero*", "norm*", "*cum*", "dist", "logcumsumexp*", "reduce*", "softmax*", "log_softmax*"),
+        *(
+            "sum*",
+            "mean*",
+            "prod*",
+            "std*",
+            "var*",
+            "a?max*",
+            "a?min*",
+            "max*",
+            "min*",
+            "aminmax*",
+            "all*",
+            "any*",
+            "argm*",
+            "logsumexp*",
+        ),
+        *(
+            "nansum*",
+            "nanmean*",
+            "count_nonzero*",
+            "norm*",
+            "*cum*",
+            "dist",
+            "logcumsumexp*",
+            "reduce*",
+            "softmax*",
+            "log_softmax*",
+        ),
     ),
     "shape": (
-        *("view*", "reshape*", "expand*", "permute*", "transpose*", "t", "squeeze*", "unsqueeze*", "flatten*", "unflatten*", "cat*", "stack*"),
-        *("*stack", "split*", "*split*", "chunk*", "roll*", "rot90*", "flip*", "tile*", "repeat*", "diag*", "tri?", "as_strided*", "move*"),
-        *("meshgrid*", "cartesian*", "combinations*", "broadcast*", "narrow*", "unbind*", "swap*", "size*", "*copy*", "alias*", "contiguous*"),
-        *("unsafe_*", "T", "mT", "mH", "H", "numpy_T", "adjoint", "ravel", "resize*", "atleast*", "unfold*", "to", "type_as", "clone*"),
+        *(
+            "view*",
+            "reshape*",
+            "expand*",
+            "permute*",
+            "transpose*",
+            "t",
+            "squeeze*",
+            "unsqueeze*",
+            "flatten*",
+            "unflatten*",
+            "cat*",
+            "stack*",
+        ),
+        *(
+            "*stack",
+            "split*",
+            "*split*",
+            "chunk*",
+            "roll*",
+            "rot90*",
+            "flip*",
+            "tile*",
+            "repeat*",
+            "diag*",
+            "tri?",
+            "as_strided*",
+            "move*",
+        ),
+        *(
+            "meshgrid*",
+            "cartesian*",
+            "combinations*",
+            "broadcast*",
+            "narrow*",
+            "unbind*",
+            "swap*",
+            "size*",
+            "*copy*",
+            "alias*",
+            "contiguous*",
+        ),
+        *(
+            "unsafe_*",
+            "T",
+            "mT",
+            "mH",
+            "H",
+            "numpy_T",
+            "adjoint",
+            "ravel",
+            "resize*",
+            "atleast*",
+            "unfold*",
+            "to",
+            "type_as",
+            "clone*",
+        ),
     ),
 }
 
@@ -66,7 +273,9 @@ def totals(rows: Rows) -> str:
     """A table: for each type and kind, how many operators are right, wrong, in error, refused, per method and opset."""
     groups: dict[tuple[str, str], dict[tuple[str, int], dict[str, set[str]]]] = {}
     for row in rows:
-        cell = groups.setdefault((str(row["column"]), str(row["kind"])), {}).setdefault((str(row["method"]), int(str(row["opset"]))), {})
+        cell = groups.setdefault((str(row["column"]), str(row["kind"])), {}).setdefault(
+            (str(row["method"]), int(str(row["opset"]))), {}
+        )
         cell.setdefault(str(row["operator"]), set()).add(str(row["status"]))  # type: ignore[arg-type]
     lines = []
     for (column, kind), cells in groups.items():
@@ -93,7 +302,11 @@ def report(rows: Rows) -> str:
     command = "`python benchmarks/operator_coverage.py -v --ops NAME --opsets N --jobs 1` runs one operator again."
     lines = ["# Operator sweep", "", command, "", "## Totals", totals(rows)]
     lines += ["## WRONG: the file differs from PyTorch", "", *_listed(row for row in rows if row["status"] == "wrong")]
-    lines += ["## ERROR: exporter, checker, runtime or process fails", "", *_listed(row for row in rows if row["status"] == "error")]
+    lines += [
+        "## ERROR: exporter, checker, runtime or process fails",
+        "",
+        *_listed(row for row in rows if row["status"] == "error"),
+    ]
     lines += ["## REFUSED: before conversion (capture, writes, kinds of input)", ""]
     lines += _listed(row for row in rows if row["status"] == "refused" and not row["missing"])
     lines += _missing(rows, opsets)
@@ -115,14 +328,18 @@ def _listed(rows: Iterable[Mapping[str, object]]) -> list[str]:
             first = members[-1]
             text = str(first["detail"]).replace("\n", " ")[:420]
             runtime = " (onnx.reference)" if first["runtime"] == "onnx.reference" else ""
-            lines.append(f"- **{operator}** {column} {kind}, {stage}{runtime}, opsets {_short(opsets)}, samples {_short(indices)}: `{first['call']}`: {text}")
+            lines.append(
+                f"- **{operator}** {column} {kind}, {stage}{runtime}, opsets {_short(opsets)}, samples {_short(indices)}: `{first['call']}`: {text}"
+            )
         lines.append("")
     return lines or ["none", ""]
 
 
 def _missing(rows: Rows, opsets: Sequence[int]) -> list[str]:
     """Two lists, by family: operators without a symbolic function, and refusals of one with certain arguments."""
-    absent: dict[str, dict[str, dict[str, set[int]]]] = collections.defaultdict(lambda: collections.defaultdict(lambda: collections.defaultdict(set)))
+    absent: dict[str, dict[str, dict[str, set[int]]]] = collections.defaultdict(
+        lambda: collections.defaultdict(lambda: collections.defaultdict(set))
+    )
     declined: dict[str, dict[tuple[str, str], dict[str, set[int]]]] = collections.defaultdict(
         lambda: collections.defaultdict(lambda: collections.defaultdict(set))
     )
@@ -136,7 +353,9 @@ def _missing(rows: Rows, opsets: Sequence[int]) -> list[str]:
             blockers[str(row["operator"]), int(str(row["opset"]))].add(name)
             detail = next((part.partition(": ")[2] for part in parts if part.startswith(f"{name}: ")), "")
             if detail.startswith(("no symbolic function", "from opset")):
-                absent[family(name)][f"{name}" if detail.startswith("no") else f"{name} ({detail})"][str(row["operator"])].add(int(str(row["opset"])))
+                absent[family(name)][f"{name}" if detail.startswith("no") else f"{name} ({detail})"][str(row["operator"])].add(
+                    int(str(row["opset"]))
+                )
                 example.setdefault(f"{name}" if detail.startswith("no") else f"{name} ({detail})", str(row["call"]))
             else:
                 declined[family(name)][name, detail][str(row["operator"])].add(int(str(row["opset"])))
@@ -150,14 +369,18 @@ def _missing(rows: Rows, opsets: Sequence[int]) -> list[str]:
             bare = name.partition(" (")[0]
             alone = sum(blockers.get((user, newest)) == {bare} for user in users)
             reached = sorted(set().union(*users.values()))
-            lines.append(f"- **{name}**: {len(users)} entries ({', '.join(sorted(users)[:6])}), alone {alone}, opsets {_short(reached)}: `{example[name]}`")
+            lines.append(
+                f"- **{name}**: {len(users)} entries ({', '.join(sorted(users)[:6])}), alone {alone}, opsets {_short(reached)}: `{example[name]}`"
+            )
         lines.append("")
     lines += ["## UNSUPPORTED: refused with certain arguments", ""]
     for label, reasons in sorted(declined.items()):
         lines += [f"### {label} ({len(reasons)})", ""]
         for (name, detail), users in sorted(reasons.items()):
             reached = sorted(set().union(*users.values()))
-            lines.append(f"- **{name}**: {detail[:300]}; {', '.join(sorted(users)[:6])}, opsets {_short(reached)}: `{example[name, detail]}`")
+            lines.append(
+                f"- **{name}**: {detail[:300]}; {', '.join(sorted(users)[:6])}, opsets {_short(reached)}: `{example[name, detail]}`"
+            )
         lines.append("")
     return lines
 

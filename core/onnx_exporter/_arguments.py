@@ -133,7 +133,9 @@ def parse_signature(function: Callable[..., Any]) -> Signature:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise RegistrationError(f"{place}: *{parameter.name} cannot be bound by name; list the parameters")
         if parameter.name not in hints:
-            raise RegistrationError(f"{place}: parameter {parameter.name!r} has no annotation; it says how to convert the argument")
+            raise RegistrationError(
+                f"{place}: parameter {parameter.name!r} has no annotation; it says how to convert the argument"
+            )
         name = parameter.name.rstrip("_") or parameter.name
         result[name] = _parse(place, name, parameter.name, hints[parameter.name], parameter.default)
     return types.MappingProxyType(result)

@@ -18,7 +18,6 @@ from onnx_exporter._attributes import make_attributes
 from onnx_exporter._values import Dim, Value
 
 
-
 class NodeError(Exception):
     """A node does not fit its schema: a mistake in the symbolic function."""
 
@@ -68,7 +67,11 @@ def schema_of(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema | Non
 @functools.cache
 def first_opset(op_type: str) -> int | None:
     """The opset in which ai.onnx got an operator, or None if it never did."""
-    versions = [schema.since_version for schema in onnx.defs.get_all_schemas_with_history() if schema.name == op_type and not schema.domain]
+    versions = [
+        schema.since_version
+        for schema in onnx.defs.get_all_schemas_with_history()
+        if schema.name == op_type and not schema.domain
+    ]
     return min(versions, default=None)
 
 
@@ -153,7 +156,7 @@ class Builder:
         *,
         outputs: int = 1,
         domain: str = "",
-        origin: Origin = Origin(),  # noqa: B008 - immutable
+        origin: Origin = Origin(),
         fold: bool = True,
     ) -> tuple[Value, ...]:
         """Appends a node or, if `fold`, returns what is known without one.
@@ -175,7 +178,11 @@ class Builder:
         if fold and outputs == 1 and not domain and op_type in _elements.RULES:
             elements = _elements.output_elements(op_type, inputs, {name: attr.value for name, attr in attrs.items()})
             if elements is not None:
-                key = (op_type, tuple(None if value is None else id(value.ir) for value in inputs), repr(sorted((k, v.value) for k, v in attrs.items())))
+                key = (
+                    op_type,
+                    tuple(None if value is None else id(value.ir) for value in inputs),
+                    repr(sorted((k, v.value) for k, v in attrs.items())),
+                )
                 for made in self._made:
                     if key in made:
                         return (made[key],)
@@ -224,7 +231,9 @@ class Builder:
             since = first_opset(op_type)
             if since is None:
                 raise NodeError(f"ONNX has no operator {op_type!r}")
-            raise NodeError(f"{op_type} is not in opset {self.opset} (it came in {since}); the table's opset is too low, or use g.opset")
+            raise NodeError(
+                f"{op_type} is not in opset {self.opset} (it came in {since}); the table's opset is too low, or use g.opset"
+            )
         return schema
 
     @contextmanager
@@ -275,7 +284,9 @@ def _check(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outputs: 
         if index >= last and heterogeneous:
             continue
         if bound.setdefault(variable, kind) != kind:
-            raise NodeError(f"{schema.name}: input {index} is {kind[7:-1]}, but must be {bound[variable][7:-1]} like the one before")
+            raise NodeError(
+                f"{schema.name}: input {index} is {kind[7:-1]}, but must be {bound[variable][7:-1]} like the one before"
+            )
 
 
 _TYPE_NAMES = {dtype: dtype.name.lower() for dtype in ir.DataType}

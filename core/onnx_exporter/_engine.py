@@ -275,7 +275,9 @@ class Engine:
         op, _, overload = name.partition(".")
         candidates = self.registry.candidates(op, overload, self.builder.opset)
         if not candidates:
-            raise SymbolicError(f"{context.node.qualified_name} is built on {name}, which nobody converts at opset {self.builder.opset}")
+            raise SymbolicError(
+                f"{context.node.qualified_name} is built on {name}, which nobody converts at opset {self.builder.opset}"
+            )
         return self._delegate(context, candidates, 0, args, kwargs)
 
     def previous(self, context: GraphContext, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -296,9 +298,9 @@ class Engine:
             inner.arguments = given
             try:
                 keywords = {
-                    candidates[position].entry.signature[name].keyword: candidates[position].entry.signature[name].convert(
-                        value, self._to_value
-                    )
+                    candidates[position].entry.signature[name].keyword: candidates[position]
+                    .entry.signature[name]
+                    .convert(value, self._to_value)
                     for name, value in given.items()
                     if name in candidates[position].entry.signature
                 }
@@ -316,7 +318,10 @@ class Engine:
 
     def _bind(self, node: SourceNode, results: Sequence[Any]) -> None:
         if len(results) < len(node.outputs):
-            raise SymbolicError(f"{node.qualified_name} has {len(node.outputs)} results, its symbolic function gave {len(results)}\n  at {node.location}")
+            raise SymbolicError(
+                f"{node.qualified_name} has {len(node.outputs)} results, its symbolic function gave {len(results)}\n"
+                f"  at {node.location}"
+            )
         for output, result in zip(node.outputs, results, strict=False):
             if result is None:
                 continue
@@ -376,7 +381,9 @@ class Engine:
         ops = []
         for name, (places, reasons) in self._failed.items():
             op, _, overload = name.partition(".")
-            later = None if reasons or name.startswith("autograd") else self.registry.available_from(op, overload, self.builder.opset)
+            later = (
+                None if reasons or name.startswith("autograd") else self.registry.available_from(op, overload, self.builder.opset)
+            )
             ops.append(UnsupportedOp(name, tuple(places), tuple(reasons), later, self._hint(name, bool(reasons or later))))
         return UnsupportedOpError(ops, self.builder.opset)
 
@@ -385,7 +392,7 @@ class Engine:
             return "give the class a static method symbolic(g, ...), or a plugin a handler: @table.python_op(...)"
         if known:
             return ""
-        namespace, _, op = name.partition("::")
+        namespace = name.partition("::")[0]
         close = self.registry.close_names(name.partition(".")[0])
         similar = f"similar: {', '.join(close)}; " if close else ""
         if namespace == "aten":

@@ -17,9 +17,17 @@ import torch
 
 from onnx_exporter._builder import Builder, Origin
 from onnx_exporter._check import check_model
+from onnx_exporter._comparison import Comparison
 from onnx_exporter._engine import Engine
 from onnx_exporter._finish import finish
-from onnx_exporter._frontends._inputs import DynamicAxes, ModelInputs, check_dynamic_names, model_inputs, normalise_axes, split_args
+from onnx_exporter._frontends._inputs import (
+    DynamicAxes,
+    ModelInputs,
+    check_dynamic_names,
+    model_inputs,
+    normalise_axes,
+    split_args,
+)
 from onnx_exporter._frontends.captured import Captured
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
 from onnx_exporter._plugins import PluginSet, core_version, load_plugins
@@ -27,7 +35,6 @@ from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.fold import fold_constants
 from onnx_exporter._source.functionalize import functionalize
 from onnx_exporter._source.graph import SourceGraph
-from onnx_exporter._comparison import Comparison
 from onnx_exporter._verify import verify_file
 from onnx_exporter._write import WrittenFile, check_target, write_model, write_model_to_stream
 from onnx_exporter.compat import exporting
@@ -138,7 +145,7 @@ def export(
     plugin_set = load_plugins(plugins, prefer)
     for failure in plugin_set.failures:
         warnings.warn(
-            f"plugin {failure.info.name!r} ({failure.info.distribution} {failure.info.version}) failed to load and is left out: {failure.error}",
+            f"plugin {failure.info} failed to load and is left out: {failure.error}",
             ExportWarning,
             stacklevel=2,
         )
@@ -166,7 +173,9 @@ def export(
             result = dataclasses.replace(result, file=_write(converted, f, external_data))
         if verify:
             report("verifying")
-            result = _verify(result, module, inputs, alt_args=verify_args or (), rtol=rtol, atol=atol, custom_op_libraries=custom_op_libraries)
+            result = _verify(
+                result, module, inputs, alt_args=verify_args or (), rtol=rtol, atol=atol, custom_op_libraries=custom_op_libraries
+            )
     return result
 
 
@@ -296,7 +305,9 @@ def _output_names(given: Sequence[str] | None, input_names: Sequence[str], count
     names = given + [f"output_{index}" for index in range(len(given), count)]
     for name in names:
         if names.count(name) > 1 or name in input_names:
-            raise ArgumentError(f"output name {name!r} is given twice, or is an input's; give each output its own in output_names")
+            raise ArgumentError(
+                f"output name {name!r} is given twice, or is an input's; give each output its own in output_names"
+            )
     return names
 
 
@@ -307,7 +318,12 @@ def _metadata(plugin_set: PluginSet, opset: int) -> dict[str, str]:
         for plugin in plugin_set.plugins
         if plugin.provider and not plugin.info.is_builtin and plugin.info.distribution
     }
-    return {"onnx_exporter.version": core_version(), "onnx_exporter.torch": torch.__version__, "onnx_exporter.opset": str(opset), **versions}
+    return {
+        "onnx_exporter.version": core_version(),
+        "onnx_exporter.torch": torch.__version__,
+        "onnx_exporter.opset": str(opset),
+        **versions,
+    }
 
 
 def _origins(model: ir.Model) -> dict[str, Origin]:

@@ -40,9 +40,13 @@ def finish(
     for name, value in zip(output_names, results, strict=True):
         axes = output_axes.get(name, {})
         if value.shape is not None and axes:
-            value.shape = ir.Shape([ir.SymbolicDim(axes[axis]) if axis in axes else dim for axis, dim in enumerate(value.shape.dims)])
+            value.shape = ir.Shape(
+                [ir.SymbolicDim(axes[axis]) if axis in axes else dim for axis, dim in enumerate(value.shape.dims)]
+            )
     nodes = _live_nodes(builder.nodes, results)
-    used = {id(value) for node in _all_nodes(nodes) for value in node.inputs if value is not None} | {id(value) for value in results}
+    used = {id(value) for node in _all_nodes(nodes) for value in node.inputs if value is not None} | {
+        id(value) for value in results
+    }
     initializers = [value.ir for value in builder.initializers.values() if id(value.ir) in used]
     ir_version = ir_version_of(builder.opset)
     graph_inputs = [value.ir for value in inputs]
@@ -125,7 +129,8 @@ def _constant_nodes(builder: Builder, value: ir.Value) -> list[ir.Node]:
     double = ir.tensor(array.astype(np.float64))
     if not (double.numpy().astype(array.dtype) == array).all():
         raise SymbolicError(
-            f"constant {value.name!r} has integers beyond 2**53, which a file of opset {builder.opset} cannot hold; export at opset 9 or later"
+            f"constant {value.name!r} has integers beyond 2**53, which a file of opset {builder.opset} cannot hold; "
+            "export at opset 9 or later"
         )
     made = ir.Value(name=builder.unique(f"{value.name}_as_double"), type=ir.TensorType(double.dtype), shape=value.shape)
     return [

@@ -18,14 +18,56 @@ _MAX_CONSTANT = 256
 """Constants up to this many elements take part in inference (axes, shapes, scales)."""
 
 _UNARY = frozenset(
-    "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu "
-    "Log LogSoftmax Mish Neg Not Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh Softmax Softplus Softsign Sqrt Tan Tanh "
-    "ThresholdedRelu".split()
+    [
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "Ceil",
+        "Celu",
+        "Clip",
+        "Cos",
+        "Cosh",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "Identity",
+        "LeakyRelu",
+        "Log",
+        "LogSoftmax",
+        "Mish",
+        "Neg",
+        "Not",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Softmax",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Tan",
+        "Tanh",
+        "ThresholdedRelu",
+    ]
 )
 """Operators whose output has the type and shape of the first input; no need to ask."""
 
 
-def infer(schema: onnx.defs.OpSchema, node: ir.Node, inputs: Sequence[Value | None], outputs: Sequence[Value], builder: Builder) -> None:
+def infer(
+    schema: onnx.defs.OpSchema, node: ir.Node, inputs: Sequence[Value | None], outputs: Sequence[Value], builder: Builder
+) -> None:
     """Sets type and shape of `outputs`.
 
     Raises:

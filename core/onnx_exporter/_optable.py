@@ -111,7 +111,9 @@ class OpTable:
             raise RegistrationError("give the name of at least one operator")
         for name in names:
             if not isinstance(name, str) or not pattern.fullmatch(name):
-                raise RegistrationError(f"{name!r} is not the name of an operator; write it like 'aten::elu' or 'aten::add.Tensor'")
+                raise RegistrationError(
+                    f"{name!r} is not the name of an operator; write it like 'aten::elu' or 'aten::add.Tensor'"
+                )
 
         def register(function: Function) -> Function:
             signature = parse_signature(function)

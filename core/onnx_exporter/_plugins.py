@@ -42,6 +42,9 @@ class PluginInfo:
     version: str
     target: str
 
+    def __str__(self) -> str:
+        return f"{self.name!r} ({self.distribution} {self.version})"
+
     @property
     def is_builtin(self) -> bool:
         """Whether it comes with onnx-exporter itself."""
@@ -101,8 +104,8 @@ def installed_plugins() -> dict[str, PluginInfo]:
         other = found.get(info.name)
         if other and other.distribution != info.distribution:
             raise PluginError(
-                f"two distributions bring a plugin named {info.name!r}: {other.distribution} {other.version} ({other.target}) and "
-                f"{info.distribution} {info.version} ({info.target}); uninstall one of them"
+                f"two distributions bring a plugin named {info.name!r}: "
+                f"{other.distribution} {other.version} ({other.target}) and {info.distribution} {info.version} ({info.target}); uninstall one of them"
             )
         found[info.name] = info
     return dict(sorted(found.items()))
@@ -147,7 +150,9 @@ def _load_installed(
     for name in sorted(asked | refused):
         if name not in installed:
             others = ", ".join(name for name, info in installed.items() if not info.is_builtin) or "none"
-            raise PluginError(f"no plugin named {name!r} is installed (installed: {others}); try: pip install exporter-plugin-{name}")
+            raise PluginError(
+                f"no plugin named {name!r} is installed (installed: {others}); try: pip install exporter-plugin-{name}"
+            )
     allowed = _split(environment[0])
     disabled = _split(environment[1])
     result = []
@@ -166,7 +171,7 @@ def _load_installed(
             continue
         loaded = _load(info, preferred=name in prefer)
         if loaded.error and (name in asked or info.is_builtin):
-            raise PluginError(f"plugin {name!r} ({info.distribution} {info.version}) failed to load: {loaded.error}")
+            raise PluginError(f"plugin {info} failed to load: {loaded.error}")
         result.append(loaded)
     return tuple(result)
 
@@ -237,7 +242,9 @@ def _check_requires(info: PluginInfo, plugin: Any) -> None:
         raise PluginError(f"onnx_exporter_requires = {requires!r} is no version specifier") from error
     version = core_version()
     if not accepted.contains(version, prereleases=True):
-        raise PluginError(f"it works with onnx-exporter {requires}, this is {version}; upgrade {info.distribution or 'it'} or onnx-exporter")
+        raise PluginError(
+            f"it works with onnx-exporter {requires}, this is {version}; upgrade {info.distribution or 'it'} or onnx-exporter"
+        )
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx
 import onnx_ir as ir
+
 from onnx_exporter._tensor_data import tensor_data
 from onnx_exporter.errors import WriteError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import enum
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -134,7 +135,7 @@ def _check_clash(candidates: Sequence[Candidate]) -> None:
     """Two plugins of one rank, or a plugin and a built-in, may not claim one name unasked."""
     plugins = [candidate for candidate in candidates if candidate.provider.precedence is Precedence.PLUGIN]
     others = [candidate for candidate in candidates if candidate.provider.precedence is Precedence.OPSET]
-    for first, second in zip(candidates, candidates[1:], strict=False):
+    for first, second in itertools.pairwise(candidates):
         same_opset = first.entry.opset == second.entry.opset
         if first.provider.precedence is second.provider.precedence is Precedence.OPSET and same_opset:
             raise RegistrationError(f"{first.entry.name!r} is in two tables of opset {first.entry.opset}:\n  {first}\n  {second}")
@@ -145,6 +146,6 @@ def _check_clash(candidates: Sequence[Candidate]) -> None:
         raise RegistrationError(
             f"two plugins convert {first.entry.name!r}:\n"
             f"  {first.provider}: {first.entry.place}\n  {second.provider}: {second.entry.place}\n"
-            f"disable one (plugins=['no:{first.provider.name}'], -p no:{first.provider.name}); a plugin that means to take over a name "
-            f"declares OpTable(replaces=True) and is then used with prefer=['{first.provider.name}']"
+            f"disable one (plugins=['no:{first.provider.name}'], -p no:{first.provider.name}); "
+            f"a plugin that means to take over a name declares OpTable(replaces=True) and is then used with prefer=['{first.provider.name}']"
         )

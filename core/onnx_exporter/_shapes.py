@@ -171,8 +171,8 @@ _RULES: dict[str, Callable[[Inputs, Attributes], Shape | None]] = {
     "Range": _range,
     "Slice": _slice,
     **dict.fromkeys(
-        ("Add", "Sub", "Mul", "Div", "Pow", "Where", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual",
-         "Min", "Max", "Mod", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Sum", "Mean"),
+        ("Add", "Sub", "Mul", "Div", "Pow", "Where", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual",
+         "GreaterOrEqual", "Min", "Max", "Mod", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Sum", "Mean"),
         _elementwise,
     ),
 }  # fmt: skip

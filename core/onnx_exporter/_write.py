@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import onnx_ir as ir
+
 from onnx_exporter._protobuf import MAX_MESSAGE, Layout, lay_out
 from onnx_exporter.errors import ArgumentError, WriteError
 

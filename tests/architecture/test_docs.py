@@ -57,7 +57,11 @@ def python_blocks() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "code"), python_blocks(), ids=[name for name, _ in python_blocks()])
 def test_python_blocks_run(name: str, code: str, tmp_path: Path) -> None:
     """A block that is a fragment of a file runs with the names that its page has introduced."""
-    prelude = "import torch\nfrom onnx_exporter import GraphContext, OpTable, Value, hookimpl\nfrom onnx_exporter.testing import NEWEST, OpCase\n"
+    prelude = (
+        "import torch\n"
+        "from onnx_exporter import GraphContext, OpTable, Value, hookimpl\n"
+        "from onnx_exporter.testing import NEWEST, OpCase\n"
+    )
     if code.startswith("OpCase("):
         code = f"[{code}]"
     result = subprocess.run([sys.executable, "-c", prelude + code], capture_output=True, text=True, cwd=tmp_path)
@@ -68,5 +72,10 @@ def test_exit_codes_are_documented() -> None:
     from onnx_exporter import _cli
 
     text = (ROOT / "README.md").read_text()
-    for code, meaning in ((_cli.FAILED, "the export failed"), (_cli.USAGE, "wrong usage"), (_cli.DIFFERS, "differs"), (_cli.UNSUPPORTED, "not supported")):
+    for code, meaning in (
+        (_cli.FAILED, "the export failed"),
+        (_cli.USAGE, "wrong usage"),
+        (_cli.DIFFERS, "differs"),
+        (_cli.UNSUPPORTED, "not supported"),
+    ):
         assert re.search(rf"{code} [^,.]*{meaning}", text), meaning

@@ -5,7 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("torchvision", "transformers", "onnxruntime", "onnx_exporter_opsets", "exporter_plugin_acme", "exporter_plugin_torchvision")
+HEAVY = (
+    "torchvision",
+    "transformers",
+    "onnxruntime",
+    "onnx_exporter_opsets",
+    "exporter_plugin_acme",
+    "exporter_plugin_torchvision",
+)
 
 
 def test_import_loads_no_plugin_and_no_runtime() -> None:

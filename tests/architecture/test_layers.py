@@ -26,7 +26,18 @@ LAYERS = [
     {"_context", "_branches", "hookspecs"},
     {"helpers.shapes", "helpers.emit", "helpers"},
     {"_engine", "_plugins"},
-    {"_finish", "_tensor_data", "_protobuf", "_check", "_write", "_comparison", "_verify_inputs", "_verify_runtime", "_verify", "compat"},
+    {
+        "_finish",
+        "_tensor_data",
+        "_protobuf",
+        "_check",
+        "_write",
+        "_comparison",
+        "_verify_inputs",
+        "_verify_runtime",
+        "_verify",
+        "compat",
+    },
     {"_export"},
     {"testing", "_cli", "__init__", "__main__"},
 ]
@@ -74,11 +85,15 @@ def test_core_imports_downwards(path: Path) -> None:
     own = layer_of(core_name(path))
     assert own is not None, f"{path} is in no layer; add it to LAYERS"
     for name in imports(path):
-        assert not name.startswith(("onnx_exporter_opsets", "exporter_plugin_")), f"{path.name} imports {name}; core finds plugins by entry point"
+        assert not name.startswith(("onnx_exporter_opsets", "exporter_plugin_")), (
+            f"{path.name} imports {name}; core finds plugins by entry point"
+        )
         if name.startswith("onnx_exporter."):
             other = layer_of(name)
             if other is None:
-                assert path.name == "__init__.py" or own in LAYERS[-1] or name.split(".")[1] == "hookspecs", f"{path.name} imports {name}"
+                assert path.name == "__init__.py" or own in LAYERS[-1] or name.split(".")[1] == "hookspecs", (
+                    f"{path.name} imports {name}"
+                )
             else:
                 assert RANK[other] <= RANK[own], f"{path.name} ({own}) imports {name}, which is above it"
 
@@ -123,7 +138,7 @@ def test_operators_use_the_public_api(path: Path) -> None:
         if parts[0] == "opsets":
             assert not name.startswith("exporter_plugin_")
         elif name.startswith("exporter_plugin_"):
-            assert name.split(".")[0] == parts[1].replace("-", "_") , f"{path} imports another plugin"
+            assert name.split(".")[0] == parts[1].replace("-", "_"), f"{path} imports another plugin"
 
 
 @pytest.mark.parametrize("path", modules(CORE) + modules(OPSETS), ids=lambda path: str(path.relative_to(ROOT)))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
+
 from onnx_exporter._frontends._inputs import model_inputs
 from onnx_exporter._frontends.exported_program import capture_export
 from onnx_exporter._source.graph import SourceGraph, SourceNode
-from torch import nn
 
 
 def capture(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, **dynamic: Any) -> SourceGraph:

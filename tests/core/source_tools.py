@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+
 from onnx_exporter._frontends._inputs import model_inputs
 from onnx_exporter._frontends.exported_program import capture_export
 from onnx_exporter._frontends.trace import capture_trace

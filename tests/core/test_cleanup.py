@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceType, SourceValue
 from source_tools import capture, matrix, run

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import export_models
 import pytest
 import torch
+from torch import nn
+
+import export_models
 from export_models import Autocast, Counter, InPlace, Nested, NoGrad, Sizes, Tied, Unused, capture, nested, nodes
 from onnx_exporter._frontends._inputs import model_inputs
 from onnx_exporter._frontends.exported_program import capture_export, inputs_of_program
 from onnx_exporter.errors import ArgumentError, CaptureError
 from source_tools import run_captured
-from torch import nn
 
 
 def test_a_composite_operator_and_its_arguments_are_whole() -> None:

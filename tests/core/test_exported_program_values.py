@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 import torch.utils._pytree as pytree
+from torch import nn
+
 from export_models import (
     Autocast,
     Choice,
@@ -25,7 +27,6 @@ from export_models import (
     nested,
 )
 from source_tools import run_captured
-from torch import nn
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from onnx_exporter._source.fold import fold_constants
 from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceType, SourceValue
 from onnx_exporter.errors import ExportError

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from onnx_exporter._source.functionalize import functionalize
 from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceType, SourceValue
 from onnx_exporter.errors import UnsupportedOpError

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from source_tools import check
 
 VIEWS: list[Callable[[torch.Tensor, int], torch.Tensor]] = [

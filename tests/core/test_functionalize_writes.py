@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from source_tools import Program, Result, check, check_exported, matrix
 
 

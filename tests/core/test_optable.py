@@ -87,7 +87,10 @@ def test_promote_names_parameters():
         OpTable().op("foo::a", promote=("y",))(function)
 
 
-@pytest.mark.parametrize(("pattern", "domain", "message"), [("acme", "com.acme", "namespace"), ("acme::*", "", "of its own"), ("acme::*", "ai.onnx", "of its own")])
+@pytest.mark.parametrize(
+    ("pattern", "domain", "message"),
+    [("acme", "com.acme", "namespace"), ("acme::*", "", "of its own"), ("acme::*", "ai.onnx", "of its own")],
+)
 def test_passthrough_is_checked(pattern, domain, message):
     with pytest.raises(RegistrationError, match=message):
         OpTable().passthrough(pattern, domain=domain)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from onnx_exporter import CaptureError, UnsupportedOpError, export
 from onnx_exporter.testing import NEWEST, OpCase
 

@@ -4,6 +4,7 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper
+
 from onnx_exporter import _verify_runtime
 from onnx_exporter._comparison import compare_output
 from onnx_exporter._frontends._inputs import model_inputs
@@ -506,6 +507,7 @@ def test_outputs_are_flattened_in_order():
 
 def test_external_data_is_found(write, tmp_path):
     import onnx_ir as ir
+
     from onnx_exporter._write import write_model
 
     nodes = [helper.make_node("Add", ["x", "w"], ["y"])]

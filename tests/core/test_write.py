@@ -16,6 +16,7 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 import torch
+
 from onnx_exporter import _tensor_data, _write
 from onnx_exporter._protobuf import MAX_MESSAGE, lay_out
 from onnx_exporter._write import check_target, write_model, write_model_to_stream

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -72,7 +73,9 @@ def test_unsupported_operators_are_listed_all_at_once(capture, tmp_path):
 
 
 def test_the_opset_that_has_an_operator_is_named():
-    with pytest.raises(UnsupportedOpError, match=r"aten::erf.*\n.*opset 9 has it: export with opset_version=9|opset 9 has it") as caught:
+    with pytest.raises(
+        UnsupportedOpError, match=r"aten::erf.*\n.*opset 9 has it: export with opset_version=9|opset 9 has it"
+    ) as caught:
         export(lambda x: torch.erf(x), (X,), opset_version=8)
     assert caught.value.ops[0].available_from == 9
 
@@ -86,7 +89,10 @@ def test_opset_out_of_range(opset):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dynamic_axes": {"inptu": {0: "batch"}}}, r"dynamic_axes names 'inptu', which is neither an input \(input\) nor an output"),
+        (
+            {"dynamic_axes": {"inptu": {0: "batch"}}},
+            r"dynamic_axes names 'inptu', which is neither an input \(input\) nor an output",
+        ),
         ({"dynamic_axes": {"input": {2: "time"}}}, r"axis 2, but 'input' has 2 dimensions"),
         ({"dynamic_axes": {"input": {-3: "time"}}}, "axis -3"),
         ({"dynamic_axes": {"input": {"0": "time"}}}, "axis '0'"),
@@ -186,7 +192,8 @@ def limited(path: str) -> None:
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     path = tmp_path / "m.onnx"
     path.write_bytes(b"what was there")
-    code = f"import sys; sys.path.insert(0, {str(__file__).rpartition('/')[0]!r}); import test_bad_input; test_bad_input.limited({str(path)!r})"
+    folder = str(Path(__file__).parent)
+    code = f"import sys; sys.path.insert(0, {folder!r}); import test_bad_input; test_bad_input.limited({str(path)!r})"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.startswith("WriteError"), result.stdout + result.stderr
     assert str(path) in result.stdout

@@ -131,7 +131,19 @@ def test_no_verify(run):
 
 
 def test_capture_export_and_external_data(run):
-    code, out, _ = run("export", "net.py:Net", "--args", "torch.randn(2,3)", "--kwarg", "width=500", "--capture", "export", "--external-data", "-o", "m.onnx")
+    code, out, _ = run(
+        "export",
+        "net.py:Net",
+        "--args",
+        "torch.randn(2,3)",
+        "--kwarg",
+        "width=500",
+        "--capture",
+        "export",
+        "--external-data",
+        "-o",
+        "m.onnx",
+    )
     assert code == 0
     assert "m.onnx.data" in out
     assert Path("m.onnx.data").exists()
@@ -159,7 +171,11 @@ def test_capture_export_and_external_data(run):
         (["export", "net.py:Net", "--args", "torch.randn(2,3)", "-p", "absent"], 1, "no plugin named 'absent'"),
         (["export", "net.py:Fails", "--args", "torch.randn(2,3)"], 1, "out of luck"),
         (["export", "net.py:Missing", "--args", "torch.randn(3,3)"], 4, "aten::linalg_eigvals"),
-        (["export", "net.py:Baked", "--args", "torch.randn(2,3)", "--dynamic", "x:0=b", "-o", "baked.onnx"], 3, "differs from PyTorch"),
+        (
+            ["export", "net.py:Baked", "--args", "torch.randn(2,3)", "--dynamic", "x:0=b", "-o", "baked.onnx"],
+            3,
+            "differs from PyTorch",
+        ),
         (["nothing"], 2, "No such command"),
     ],
 )
@@ -212,10 +228,25 @@ def test_explain_shows_what_was_not_asked(run):
     assert "nobody converts aten::relu" in out
 
 
+SLOW = [
+    sys.executable,
+    "-m",
+    "onnx_exporter",
+    "export",
+    "net.py:Slow",
+    "--args",
+    "torch.randn(2,3)",
+    "--no-verify",
+    "-o",
+    "m.onnx",
+]
+"""An export that takes over a second."""
+
+
 def test_quiet_when_not_a_terminal(tmp_path):
     (tmp_path / "net.py").write_text(MODEL)
     result = subprocess.run(
-        [sys.executable, "-m", "onnx_exporter", "export", "net.py:Slow", "--args", "torch.randn(2,3)", "--no-verify", "-o", "m.onnx"],
+        SLOW,
         capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
     assert result.returncode == 0
@@ -226,7 +257,7 @@ def test_progress_on_a_terminal(tmp_path):
     (tmp_path / "net.py").write_text(MODEL)
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "onnx_exporter", "export", "net.py:Slow", "--args", "torch.randn(2,3)", "--no-verify", "-o", "m.onnx"],
+        SLOW,
         stdout=subprocess.DEVNULL, stderr=slave, cwd=tmp_path, env={**os.environ, "TERM": "xterm"},
     )  # fmt: skip
     assert process.wait() == 0

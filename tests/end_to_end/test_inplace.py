@@ -84,7 +84,7 @@ def parts(x, v):
 
 def unbound(x, v):
     y = x.clone()
-    a, b, c, d = y.unbind(1)
+    a, b, *_ = y.unbind(1)
     b.copy_(a)
     return y, b
 
@@ -138,8 +138,8 @@ def value_of_the_written_size(x, v):
 
 
 PROGRAMS = [
-    value_of_the_written_size, column, masked_add, masked_fill, through_view, through_transpose, chain_of_views, read_between_writes, negative_and_stepped,
-    index_put, write_to_input, parts, unbound, diagonal, copy_casts, size_arithmetic, out_argument, activations, dynamic_bounds,
+    value_of_the_written_size, column, masked_add, masked_fill, through_view, through_transpose,
+    chain_of_views, read_between_writes, negative_and_stepped, index_put, write_to_input, parts, unbound, diagonal, copy_casts, size_arithmetic, out_argument, activations, dynamic_bounds,
 ]  # fmt: skip
 
 

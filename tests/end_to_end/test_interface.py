@@ -89,7 +89,9 @@ class Echo(nn.Module):
 @pytest.mark.parametrize("capture", CAPTURES)
 @pytest.mark.parametrize("opset", [7, 18])
 def test_a_value_returned_twice_keeps_every_name(capture, opset):
-    result = export(Echo(), (torch.randn(2),), capture=capture, output_names=["a", "b", "c", "d"], opset_version=opset, verify=True)
+    result = export(
+        Echo(), (torch.randn(2),), capture=capture, output_names=["a", "b", "c", "d"], opset_version=opset, verify=True
+    )
     assert names(result.model_proto)[1] == ["a", "b", "c", "d"]
     assert [node.op_type for node in result.model.graph].count("Add") == 1
     assert result.comparison.ok

@@ -48,7 +48,10 @@ def test_default_state_with_dynamic_batch_and_length(kind, opset, capture, tmp_p
     assert kind.__name__ in check(model, (torch.randint(0, 20, (2, 4)),), axes, opset, tmp_path, capture)
 
 
-@pytest.mark.parametrize(("layers", "bidirectional", "batch_first", "bias"), list(itertools.product((1, 2), (False, True), (False, True), (False, True))))
+@pytest.mark.parametrize(
+    ("layers", "bidirectional", "batch_first", "bias"),
+    list(itertools.product((1, 2), (False, True), (False, True), (False, True))),
+)
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN], ids=lambda kind: kind.__name__)
 def test_options(kind, layers, bidirectional, batch_first, bias, tmp_path):
     torch.manual_seed(0)

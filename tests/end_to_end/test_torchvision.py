@@ -45,8 +45,14 @@ FAMILIES = {
 OLD = ("alexnet", "vgg11", "resnet18", "squeezenet1_1", "mobilenet_v2")
 """What opsets 7 and 8 must do."""
 
-OLD_SWEEP = tuple(name for name in torchvision.models.list_models(module=torchvision.models) if name.startswith(("alexnet", "vgg", "resnet", "squeezenet", "mobilenet_v2")))
-ALL = torchvision.models.list_models(module=torchvision.models) + torchvision.models.list_models(module=torchvision.models.segmentation)
+OLD_SWEEP = tuple(
+    name
+    for name in torchvision.models.list_models(module=torchvision.models)
+    if name.startswith(("alexnet", "vgg", "resnet", "squeezenet", "mobilenet_v2"))
+)
+ALL = torchvision.models.list_models(module=torchvision.models) + torchvision.models.list_models(
+    module=torchvision.models.segmentation
+)
 
 
 @functools.lru_cache(maxsize=1)
@@ -87,7 +93,9 @@ def check(name: str, opset: int, tmp_path, capture: str = "trace", *, spatial: b
     assert not result.comparison.warnings
     assert result.comparison.runtime == "onnxruntime"
     assert "If" not in {node.op_type for node in result.model.graph}
-    assert {origin.plugin for origin in result.origins.values()} <= {f"symbolic_opset{n}" for n in range(7, opset + 1)} | {"onnx-exporter"}
+    assert {origin.plugin for origin in result.origins.values()} <= {f"symbolic_opset{n}" for n in range(7, opset + 1)} | {
+        "onnx-exporter"
+    }
 
 
 @pytest.mark.parametrize("opset", OPSETS)
@@ -102,7 +110,9 @@ def test_old_opsets(name, opset, tmp_path):
     check(name, opset, tmp_path, spatial=name in ("resnet18", "squeezenet1_1", "mobilenet_v2"))
 
 
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "vit_b_16", "lraspp_mobilenet_v3_large", "shufflenet_v2_x0_5"])
+@pytest.mark.parametrize(
+    "name", ["resnet18", "mobilenet_v3_small", "vit_b_16", "lraspp_mobilenet_v3_large", "shufflenet_v2_x0_5"]
+)
 def test_torch_export(name, tmp_path):
     check(name, 18, tmp_path, capture="export")
 

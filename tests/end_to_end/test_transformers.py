@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 
 import pytest
-import transformer_models as models
 
+import transformer_models as models
 from onnx_exporter import ExportWarning, export
 
 OPSETS = (11, 13, 17, 20, 28)

@@ -68,7 +68,9 @@ class Image(Encoder):
 
 def _gpt2(**attention: Any) -> Any:
     return hf.GPT2LMHeadModel(
-        hf.GPT2Config(vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=1, **attention)
+        hf.GPT2Config(
+            vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=1, **attention
+        )
     )
 
 
@@ -78,7 +80,9 @@ def _llama(**attention: Any) -> Any:
 
 def _t5(**attention: Any) -> Any:
     return hf.T5ForConditionalGeneration(
-        hf.T5Config(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, decoder_start_token_id=0, **attention)
+        hf.T5Config(
+            vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, decoder_start_token_id=0, **attention
+        )
     )
 
 
@@ -87,7 +91,9 @@ def _bert(**attention: Any) -> Any:
 
 
 def _distilbert(**attention: Any) -> Any:
-    return hf.DistilBertModel(hf.DistilBertConfig(vocab_size=VOCABULARY, dim=32, n_layers=2, n_heads=4, hidden_dim=37, **attention))
+    return hf.DistilBertModel(
+        hf.DistilBertConfig(vocab_size=VOCABULARY, dim=32, n_layers=2, n_heads=4, hidden_dim=37, **attention)
+    )
 
 
 def _vit(**attention: Any) -> Any:

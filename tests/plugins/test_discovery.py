@@ -89,7 +89,9 @@ def test_what_is_wrong_with_a_plugin_is_said(install, code, message):
 
 def test_a_missing_plugin(install):
     install("demo", GOOD)
-    with pytest.raises(PluginError, match=r"no plugin named 'dmeo' is installed \(installed: .*demo.*pip install exporter-plugin-dmeo"):
+    with pytest.raises(
+        PluginError, match=r"no plugin named 'dmeo' is installed \(installed: .*demo.*pip install exporter-plugin-dmeo"
+    ):
         export(torch.nn.ReLU(), (torch.ones(2),), plugins=["dmeo"])
 
 
@@ -135,7 +137,9 @@ def test_a_built_in_opset_can_be_left_out():
 def test_two_distributions_with_one_name(install):
     install("demo", GOOD, distribution="first-demo", module="first_demo")
     install("demo", GOOD, distribution="second-demo", module="second_demo")
-    with pytest.raises(PluginError, match=r"two distributions bring a plugin named 'demo': (first|second)-demo 1.0 .* (first|second)-demo 1.0"):
+    with pytest.raises(
+        PluginError, match=r"two distributions bring a plugin named 'demo': (first|second)-demo 1.0 .* (first|second)-demo 1.0"
+    ):
         installed_plugins()
 
 

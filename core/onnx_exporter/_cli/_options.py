@@ -27,7 +27,10 @@ def opset_option(command: Command) -> Command:
 def plugin_options(command: Command) -> Command:
     """``-p NAME``, ``-p no:NAME`` and ``--prefer NAME``."""
     command = click.option(
-        "--prefer", multiple=True, metavar="NAME", help="Plugin that goes first and may replace built-in operators; can be repeated."
+        "--prefer",
+        multiple=True,
+        metavar="NAME",
+        help="Plugin that goes first and may replace built-in operators; can be repeated.",
     )(command)
     return click.option(
         "-p",

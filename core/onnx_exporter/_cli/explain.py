@@ -55,7 +55,8 @@ def _show(operator: str, opset: int, candidates: list[Candidate]) -> None:
 
 
 def _line(item: Candidate) -> str:
-    return f"{item.entry.name} from opset {item.entry.opset}: {item.entry.function.__name__}, plugin {item.provider}, {item.entry.place}"
+    entry = item.entry
+    return f"{entry.name} from opset {entry.opset}: {entry.function.__name__}, plugin {item.provider}, {entry.place}"
 
 
 def _show_nobody(operator: str, name: str, overload: str, opset: int, plugins: PluginSet) -> None:
@@ -80,7 +81,9 @@ def _show_nobody(operator: str, name: str, overload: str, opset: int, plugins: P
     if close:
         click.echo(f"  similar       {', '.join(close)}")
     if later is None and namespace == "aten":
-        click.echo(f"  it belongs in {_family(registry, name)}, in the folder of the lowest opset that has every ONNX operator it emits")
+        click.echo(
+            f"  it belongs in {_family(registry, name)}, in the folder of the lowest opset that has every ONNX operator it emits"
+        )
         click.echo("                (see CONTRIBUTING.md: add an operator in five minutes)")
     elif later is None:
         click.echo(f"  try           pip install exporter-plugin-{namespace}, or write a plugin (docs/writing-a-plugin.md)")

@@ -24,8 +24,12 @@ from onnx_exporter._export import input_names_of
 @click.option("--input-names", metavar="A,B", help="Names of the inputs; those of forward's parameters unless given.")
 @click.option("--output-names", metavar="A,B", help="Names of the outputs.")
 @click.option("--dynamic", multiple=True, metavar="NAME:AXIS=SYMBOL", help="Dynamic axis, as in x:0=batch; can be repeated.")
-@click.option("--capture", type=click.Choice(["trace", "export"]), default="trace", show_default=True, help="How to capture the model.")
-@click.option("--external-data/--one-file", default=None, help="Where weights go; by itself only past 2 GB into a file of their own.")
+@click.option(
+    "--capture", type=click.Choice(["trace", "export"]), default="trace", show_default=True, help="How to capture the model."
+)
+@click.option(
+    "--external-data/--one-file", default=None, help="Where weights go; by itself only past 2 GB into a file of their own."
+)
 @click.option("--verify/--no-verify", default=True, help="Whether to compare the file with PyTorch under ONNX Runtime.")
 @click.option("--rtol", type=float, help="Relative tolerance of the comparison.")
 @click.option("--atol", type=float, help="Absolute tolerance of the comparison.")

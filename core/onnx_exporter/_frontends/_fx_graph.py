@@ -12,8 +12,8 @@ import torch
 from onnx_exporter._frontends._fx_numbers import number_operator
 from onnx_exporter._frontends._fx_regions import Region, autocast_casts, region_of
 from onnx_exporter._frontends._fx_types import Symbols, location_of, number_kind, type_of
-from onnx_exporter._source.schema import normalise
 from onnx_exporter._source.graph import Argument, SourceGraph, SourceNode, SourceType, SourceValue, values_in
+from onnx_exporter._source.schema import normalise
 
 # One form of each question about a size, whichever capture recorded it.
 _SAME_OPERATOR = {

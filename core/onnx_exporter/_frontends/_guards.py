@@ -24,7 +24,9 @@ def _guard_lines(filename: str) -> frozenset[int]:
         return frozenset()
     lines: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assert) or (isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Raise)):
+        if isinstance(node, ast.Assert) or (
+            isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Raise)
+        ):
             # the warning may name the line of the statement or any line of its condition
             lines.update(range(node.lineno, (node.test.end_lineno or node.lineno) + 1))
     return frozenset(lines)

@@ -173,7 +173,9 @@ def chosen_names(own: list[str], given: Sequence[str] | None) -> list[str]:
     names = given + own[len(given) :]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ArgumentError(f"input name {', '.join(map(repr, repeated))} stands for two inputs; give each its own in input_names")
+        raise ArgumentError(
+            f"input name {', '.join(map(repr, repeated))} stands for two inputs; give each its own in input_names"
+        )
     return names
 
 
@@ -190,11 +192,13 @@ def normalise_axes(name: str, rank: int, axes: Any) -> dict[int, str]:
     """
     if isinstance(axes, str) or not isinstance(axes, Mapping | Sequence):
         raise ArgumentError(f"dynamic_axes[{name!r}] must be a dict of axis to name or a list of axes, got {axes!r}")
-    named = dict(axes) if isinstance(axes, Mapping) else {axis: "" for axis in axes}
+    named = dict(axes) if isinstance(axes, Mapping) else dict.fromkeys(axes, "")
     result = {}
     for axis, symbol in named.items():
         if not isinstance(axis, int) or isinstance(axis, bool) or not -rank <= axis < rank:
-            raise ArgumentError(f"dynamic_axes[{name!r}] names axis {axis!r}, but {name!r} has {rank} dimensions (axes 0 to {rank - 1})")
+            raise ArgumentError(
+                f"dynamic_axes[{name!r}] names axis {axis!r}, but {name!r} has {rank} dimensions (axes 0 to {rank - 1})"
+            )
         if not isinstance(symbol, str):
             raise ArgumentError(f"dynamic_axes[{name!r}][{axis}] must be the name of the axis, got {symbol!r}")
         result[axis % rank] = symbol or f"{name}_dynamic_axes_{axis % rank}"

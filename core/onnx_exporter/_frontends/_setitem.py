@@ -58,5 +58,10 @@ def _before_view(node: SourceNode | None) -> SourceNode | None:
     schema = parse_schema(_SQUEEZE)
     kind = SourceType(value.type.dtype, value.type.shape and value.type.shape[count:], False, None, after)
     return SourceNode(
-        "aten::squeeze", "dims", normalise(schema, [value, list(range(count))], {}), [SourceValue("", kind)], node.location, schema=schema
+        "aten::squeeze",
+        "dims",
+        normalise(schema, [value, list(range(count))], {}),
+        [SourceValue("", kind)],
+        node.location,
+        schema=schema,
     )

@@ -18,10 +18,10 @@ from torch.jit._trace import TracerWarning
 
 from onnx_exporter._frontends._guards import is_guard
 from onnx_exporter._frontends._inputs import ModelInputs
-from onnx_exporter._source.schema import normalise, parse_schema
 from onnx_exporter._frontends._setitem import unbake_setitem
 from onnx_exporter._frontends.captured import Captured, is_library_file, no_fast_path
 from onnx_exporter._source.graph import UNKNOWN, Location, SourceGraph, SourceNode, SourceType, SourceValue
+from onnx_exporter._source.schema import normalise, parse_schema
 from onnx_exporter.errors import CaptureError
 
 _FRAME = re.compile(r"^(.*)\((\d+)\): (.*)$", re.MULTILINE)
@@ -298,7 +298,13 @@ class _PendingList:
         self.node = node
 
 
-_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool, "NumberType": None, "SymIntType": torch.int64}
+_NUMBERS = {
+    "IntType": torch.int64,
+    "FloatType": torch.float64,
+    "BoolType": torch.bool,
+    "NumberType": None,
+    "SymIntType": torch.int64,
+}
 
 
 def _type_of_tensor(tensor: torch.Tensor) -> SourceType:

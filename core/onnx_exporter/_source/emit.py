@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import torch
 
-from onnx_exporter._source.schema import normalise
 from onnx_exporter._source.aliasing import find_operator
 from onnx_exporter._source.graph import Argument, Location, SourceNode, SourceType, SourceValue
+from onnx_exporter._source.schema import normalise
 from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError
 
 _FUNCTIONAL_NAMES = {"aten::_index_put_impl_": "aten::index_put"}

@@ -52,9 +52,7 @@ class Exporter:
             AssertionError: If the file contains an operator that it must not, or lacks one that it must.
             ExportError: If the export fails, or the file does not compute what PyTorch computes.
         """
-        result = self.export(
-            case, opset, capture, verify=True, verify_args=case.others or None, rtol=case.rtol, atol=case.atol
-        )
+        result = self.export(case, opset, capture, verify=True, verify_args=case.others or None, rtol=case.rtol, atol=case.atol)
         runtime = "onnx.reference" if case.reference else "onnxruntime"
         assert result.comparison is not None
         assert result.comparison.runtime == runtime, f"{case}@{opset} ran with {result.comparison.runtime}: {result.comparison}"

@@ -37,9 +37,7 @@ LEFT_OUT: dict[str, str] = {
         ),
         _RANDOM,
     ),
-    **dict.fromkeys(
-        ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"), _UNINITIALISED
-    ),
+    **dict.fromkeys(("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"), _UNINITIALISED),
     **dict.fromkeys(("allclose", "broadcast_shapes", "equal", "item"), _NO_TENSOR),
     **dict.fromkeys(("sparse.sampled_addmm", "to_sparse"), _SPARSE),
     **dict.fromkeys(

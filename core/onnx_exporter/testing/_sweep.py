@@ -226,7 +226,12 @@ def _all(row: Row, opsets: Sequence[int], outcome: Outcome) -> Iterator[Row]:
 
 def _ended(row: Row, outcome: Outcome) -> Row:
     return dataclasses.replace(
-        row, status=outcome.status, stage=outcome.stage, detail=outcome.detail, missing=outcome.missing, runtime=getattr(outcome, "runtime", "")
+        row,
+        status=outcome.status,
+        stage=outcome.stage,
+        detail=outcome.detail,
+        missing=outcome.missing,
+        runtime=getattr(outcome, "runtime", ""),
     )
 
 
@@ -265,14 +270,18 @@ class _Judge:
         except VerificationError as error:
             raise Outcome("error", "load", _first_lines(error)) from error
         for stage, tensors, expected in self._runs:
-            feeds = {item.name: tensor for item, tensor in zip(self.inputs.tensors, tensors, strict=True) if item.name in runner.inputs}
+            feeds = {
+                item.name: tensor for item, tensor in zip(self.inputs.tensors, tensors, strict=True) if item.name in runner.inputs
+            }
             try:
                 actual = runner.run(feeds)
             except _verify_runtime.FileRunError as error:
                 raise _ran_with(Outcome("error", stage, _first_lines(error)), runner.runtime) from error
             if len(actual) != len(expected):
                 raise _ran_with(Outcome("wrong", stage, f"{len(actual)} outputs, PyTorch has {len(expected)}"), runner.runtime)
-            compared = [compare_output(f"output_{i}", want, got) for i, (want, got) in enumerate(zip(expected, actual, strict=True))]
+            compared = [
+                compare_output(f"output_{i}", want, got) for i, (want, got) in enumerate(zip(expected, actual, strict=True))
+            ]
             failed = [output for output in compared if not output.passed]
             if failed:
                 raise _ran_with(Outcome("wrong", stage, _differences(failed)), runner.runtime)

@@ -130,7 +130,9 @@ def _work(connection: Connection, task: Task, method: Method, after: tuple[str, 
             connection.send(row)
     except Exception as error:  # a fault of the sweep: told as an error, lest the operator vanish from the totals
         text = f"the sweep failed: {type(error).__name__}: {error}"
-        connection.send(Row(task.operator, "call", str(task.dtype).removeprefix("torch."), -1, task.opsets[0], "error", text, stage="sweep"))
+        connection.send(
+            Row(task.operator, "call", str(task.dtype).removeprefix("torch."), -1, task.opsets[0], "error", text, stage="sweep")
+        )
     connection.send(None)
     # Leaves without running exit handlers, which belong to the parent.
     connection.close()

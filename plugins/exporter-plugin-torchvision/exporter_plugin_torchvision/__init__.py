@@ -5,9 +5,8 @@ torchvision itself is not imported: names of operators are all that the tables n
 
 from collections.abc import Sequence
 
-from onnx_exporter import OpTable, hookimpl
-
 from exporter_plugin_torchvision import deform_conv, nms, roi_align, roi_pool
+from onnx_exporter import OpTable, hookimpl
 
 onnx_exporter_requires = ">=0.1,<1"
 

@@ -1,11 +1,11 @@
 """Deformable convolution."""
 
 import torch
+
+from exporter_plugin_torchvision import sampling
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 from onnx_exporter.helpers.shapes import Size
-
-from exporter_plugin_torchvision import sampling
 
 standard_operators = OpTable(opset=8)  # Max and Min broadcast from opset 8
 native = OpTable(opset=19)  # DeformConv is new in opset 19

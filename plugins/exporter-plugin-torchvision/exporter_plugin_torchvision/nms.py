@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 

@@ -3,11 +3,11 @@
 import dataclasses
 
 import torch
+
+from exporter_plugin_torchvision import sampling
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 from onnx_exporter.helpers.shapes import Size
-
-from exporter_plugin_torchvision import sampling
 
 standard_operators = OpTable(opset=8)  # Max and Min broadcast from opset 8
 clamped = OpTable(opset=10)  # RoiAlign is new; it makes regions at least one pixel wide and high

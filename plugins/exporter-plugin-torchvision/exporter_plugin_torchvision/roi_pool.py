@@ -3,12 +3,12 @@
 import dataclasses
 
 import torch
-from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import emit, shapes
-from onnx_exporter.helpers.shapes import Size
 
 from exporter_plugin_torchvision import sampling
 from exporter_plugin_torchvision.roi_align import channel_mapping
+from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import emit, shapes
+from onnx_exporter.helpers.shapes import Size
 
 standard_operators = OpTable(opset=9)  # Where and Sign are new in opset 9
 no_kernel = OpTable(opset=22)  # MaxRoiPool takes bfloat16, and ONNX Runtime has no kernel for this version

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+
 from onnx_exporter import GraphContext, Value
 from onnx_exporter.helpers import emit, shapes
 from onnx_exporter.helpers.shapes import Size

@@ -5,9 +5,10 @@ import sys
 
 import pytest
 import torch
+from torchvision import ops
+
 from onnx_exporter import UnsupportedOpError, installed_plugins
 from onnx_exporter.testing import NEWEST, OpCase, expand
-from torchvision import ops
 
 TV = torch.ops.torchvision
 
