@@ -105,7 +105,8 @@ def installed_plugins() -> dict[str, PluginInfo]:
         if other and other.distribution != info.distribution:
             raise PluginError(
                 f"two distributions bring a plugin named {info.name!r}: "
-                f"{other.distribution} {other.version} ({other.target}) and {info.distribution} {info.version} ({info.target}); uninstall one of them"
+                f"{other.distribution} {other.version} ({other.target}) and "
+                f"{info.distribution} {info.version} ({info.target}); uninstall one of them"
             )
         found[info.name] = info
     return dict(sorted(found.items()))

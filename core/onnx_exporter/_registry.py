@@ -147,5 +147,6 @@ def _check_clash(candidates: Sequence[Candidate]) -> None:
             f"two plugins convert {first.entry.name!r}:\n"
             f"  {first.provider}: {first.entry.place}\n  {second.provider}: {second.entry.place}\n"
             f"disable one (plugins=['no:{first.provider.name}'], -p no:{first.provider.name}); "
-            f"a plugin that means to take over a name declares OpTable(replaces=True) and is then used with prefer=['{first.provider.name}']"
+            f"a plugin that means to take over a name declares OpTable(replaces=True) "
+            f"and is then used with prefer=['{first.provider.name}']"
         )

@@ -139,7 +139,8 @@ def value_of_the_written_size(x, v):
 
 PROGRAMS = [
     value_of_the_written_size, column, masked_add, masked_fill, through_view, through_transpose,
-    chain_of_views, read_between_writes, negative_and_stepped, index_put, write_to_input, parts, unbound, diagonal, copy_casts, size_arithmetic, out_argument, activations, dynamic_bounds,
+    chain_of_views, read_between_writes, negative_and_stepped, index_put, write_to_input, parts, unbound,
+    diagonal, copy_casts, size_arithmetic, out_argument, activations, dynamic_bounds,
 ]  # fmt: skip
 
 
