@@ -2,7 +2,7 @@
 
     python benchmarks/operator_coverage.py [--ops 'nn.functional.*pool*'] [--opsets 9 13 17 18 20] [--dtypes float32]
         [--kinds call inplace dynamic] [--samples 6] [--jobs 2] [--peers] [--json rows.jsonl] [--report report.md]
-        [--markdown docs/benchmarks.md]
+        [--markdown docs/benchmarks.md] [--read rows.jsonl] [-v]
 
 The samples are those of PyTorch's own tests (``op_db``). An operator counts as right if every sample is, and as wrong
 if some file differs from PyTorch without anyone having said so. Every operator runs in a process of its own.
@@ -15,7 +15,7 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 from operator_peers import PEERS
@@ -38,26 +38,31 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="File for the rows, one JSON object a line.")
     parser.add_argument("--report", type=Path, help="File for what failed, by reason, in Markdown.")
     parser.add_argument("--markdown", type=Path, help="File whose table between the markers is replaced.")
-    parser.add_argument("-v", "--verbose", action="store_true", help="Print every row that did not pass.")
+    parser.add_argument("-v", "--verbose", action="store_true", help="Print what failed, by reason.")
+    parser.add_argument("--read", nargs="*", type=Path, help="Take the rows from files that --json wrote.")
     options = parser.parse_args()
 
     start = time.perf_counter()
-    rows = list(measure(options))
+    if options.read:
+        rows = [json.loads(line) for path in options.read for line in path.read_text().splitlines()]
+    else:
+        rows = list(measure(options))
     tables = totals(rows)
-    print(tables)
+    ours = [row for row in rows if row["method"] == "ours"]
+    print(report(ours) if options.verbose else tables)
     print(f"{len(rows)} rows in {time.perf_counter() - start:.0f} s")
     if options.json:
         options.json.write_text("".join(json.dumps(row) + "\n" for row in rows))
     if options.report:
-        options.report.write_text(report([row for row in rows if row["method"] == "ours"]))
+        options.report.write_text(report(ours))
     if options.markdown:
         before, _, rest = options.markdown.read_text().partition(START)
         _, _, after = rest.partition(END)
         options.markdown.write_text("\n".join([before + START, tables, END + after]))
-    return any(row["status"] in ("wrong", "error") for row in rows if row["method"] == "ours")
+    return any(row["status"] in ("wrong", "error") for row in ours)
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, object]]:
+def measure(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Yields every row as a dict, with the name of the method."""
     import torch
 

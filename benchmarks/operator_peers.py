@@ -8,6 +8,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from onnx_exporter.testing._sweep import Outcome, TimeLimitError, Written
+
 
 class Peer:
     """torch.onnx.export."""
@@ -29,11 +31,9 @@ class Peer:
         """Keeps the sample: torch.onnx captures once for each opset."""
         return sample, inputs
 
-    def write(self, prepared: Any, opset: int, path: Path) -> tuple[str, ...]:
+    def write(self, prepared: Any, opset: int, path: Path) -> Written:
         """Exports; what torch.onnx raises counts as a refusal, since its errors have no common kind."""
         import torch
-
-        from onnx_exporter.testing._sweep import Outcome, TimeLimitError
 
         sample, inputs = prepared
         axes = {item.name: dict(item.dynamic) for item in inputs.tensors if item.dynamic}
@@ -54,11 +54,12 @@ class Peer:
         except Exception as error:
             raise Outcome("refused", "convert", f"{type(error).__name__}: {str(error)[:300]}") from error
         model = self._onnx.load(path)
+        checker = ""
         try:
             self._onnx.checker.check_model(model, full_check=True)
-        except Exception as error:
-            raise Outcome("error", "check", str(error)[:300]) from error
-        return tuple(sorted({node.op_type for node in model.graph.node}))
+        except (self._onnx.checker.ValidationError, self._onnx.shape_inference.InferenceError) as error:
+            checker = str(error)[:300]
+        return Written(tuple(sorted({node.op_type for node in model.graph.node})), checker)
 
 
 PEERS = {

@@ -7,6 +7,7 @@ has. Within the others, a sample that draws random numbers (dropout in training 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fnmatch
 import functools
@@ -182,7 +183,7 @@ def check_inputs(sample: Sample) -> None:
     """Checks that the tensors can be inputs of an ONNX model.
 
     Raises:
-        NotASampleError: If one is sparse, complex or quantized.
+        NotASampleError: If one is sparse, complex or quantized, or the operator reads memory around a tensor.
     """
     for tensor in sample.tensors:
         if tensor.layout is not torch.strided:
@@ -191,6 +192,10 @@ def check_inputs(sample: Sample) -> None:
             raise NotASampleError("complex input")
         if tensor.is_quantized:
             raise NotASampleError("quantized input")
+    try:
+        sample.eager(sample.tensors)
+    except RuntimeError as error:
+        raise NotASampleError(f"PyTorch does not run on copies of the tensors: {error}") from error
 
 
 def _in_place(info: Any) -> Callable[..., Any] | None:
@@ -228,7 +233,7 @@ def _runs(sample: Sample) -> bool:
 
 
 def _draws(sample: Sample) -> bool:
-    with _RandomDraws() as mode:
+    with _RandomDraws() as mode, contextlib.suppress(RuntimeError):  # check_inputs tells of samples that do not run
         sample.eager(sample.tensors)
     return mode.found
 

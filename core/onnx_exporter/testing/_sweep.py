@@ -56,6 +56,7 @@ class Row:
         runtime: What ran the file: ``"onnxruntime"``, or ``"onnx.reference"`` where that lacks a kernel.
         missing: Operators that nobody converts at the target, or not with these arguments.
         emits: ONNX operators in the file.
+        checker: What the ONNX checker has against a file that a peer wrote all the same.
         runs: How many sets of values were compared; 1 if PyTorch accepts no fresh ones.
         seconds: What it took.
     """
@@ -72,6 +73,7 @@ class Row:
     runtime: str = ""
     missing: tuple[str, ...] = ()
     emits: tuple[str, ...] = ()
+    checker: str = ""
     runs: int = 0
     seconds: float = 0.0
 
@@ -87,6 +89,19 @@ class Outcome(Exception):  # noqa: N818  # an end of the work on a sample, not a
         self.missing = tuple(missing)
 
 
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """A file that was written.
+
+    Attributes:
+        emits: ONNX operators in it.
+        checker: What the ONNX checker has against it.
+    """
+
+    emits: tuple[str, ...] = ()
+    checker: str = ""
+
+
 class Method(Protocol):
     """A way to export: ours, or a peer's."""
 
@@ -97,8 +112,8 @@ class Method(Protocol):
             Outcome: If that ends the work on the sample.
         """
 
-    def write(self, prepared: Any, opset: int, path: Path) -> tuple[str, ...]:
-        """Writes the file and returns the names of the ONNX operators in it.
+    def write(self, prepared: Any, opset: int, path: Path) -> Written:
+        """Writes the file.
 
         Raises:
             Outcome: If that ends the work on the sample at this opset.
@@ -130,7 +145,7 @@ class Ours:
             raise Outcome("refused", "capture", f"warns: {captured.baked[0]}")
         return graph
 
-    def write(self, prepared: SourceGraph, opset: int, path: Path) -> tuple[str, ...]:
+    def write(self, prepared: SourceGraph, opset: int, path: Path) -> Written:
         """Converts, checks and writes."""
         try:
             with exporting(opset):
@@ -148,7 +163,7 @@ class Ours:
         except CheckerError as error:
             raise Outcome("error", "check", _first_lines(error)) from error
         write_model(model, path)
-        return tuple(sorted({node.op_type for node in model.graph.all_nodes()}))
+        return Written(tuple(sorted({node.op_type for node in model.graph.all_nodes()})))
 
 
 def sweep_operator(
@@ -209,7 +224,8 @@ def _sweep_sample(sample: Sample, kind: str, opsets: Sequence[int], method: Meth
         try:
             with _quiet(), _time_limit(limit), tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.onnx"
-                done = dataclasses.replace(done, emits=method.write(prepared, opset, path))
+                written = method.write(prepared, opset, path)
+                done = dataclasses.replace(done, emits=written.emits, checker=written.checker)
                 runtime, runs = judge(path)
                 done = dataclasses.replace(done, runtime=runtime, runs=runs)
         except Outcome as outcome:

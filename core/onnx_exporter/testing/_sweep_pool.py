@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import faulthandler
 import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from onnx_exporter.testing._opinfo import operators
-from onnx_exporter.testing._sweep import TIME_LIMIT, Method, Ours, Row, sweep_operator
+from onnx_exporter._frontends._inputs import model_inputs
+from onnx_exporter.testing._opinfo import operators, samples
+from onnx_exporter.testing._sweep import TIME_LIMIT, Method, Ours, Outcome, Row, sweep_operator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +53,7 @@ def sweep(
     """
     operators()  # loaded once, and shared with the children
     exporter = method()
+    _warm_up(exporter)
     waiting = list(reversed(tasks))
     running: list[_Child] = []
     while waiting or running:
@@ -58,6 +64,17 @@ def sweep(
             if child.advance():
                 running.remove(child)
                 yield child.task, child.rows
+
+
+def _warm_up(method: Method) -> None:
+    """Exports one sample here, so that not every child has to import what that takes. It is not run: that makes threads."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(3)
+    sample = next(iter(samples("abs", torch.float32, 1)))
+    inputs = model_inputs(sample.module().forward, sample.tensors, {}, ["input_0"], None)
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Outcome):  # the sweep tells of its failures
+        method.write(method.prepare(sample, inputs, 18), 18, Path(folder) / "model.onnx")
 
 
 class _Child:
@@ -119,7 +136,9 @@ class _Child:
 
 def _work(connection: Connection, task: Task, method: Method, after: tuple[str, int], limit: float) -> None:
     torch.set_num_threads(1)
-    os.nice(5)
+    # ONNX Runtime writes there what its exceptions, and so the rows, say as well.
+    faulthandler.disable()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     arguments: dict[str, Any] = {"count": task.count, "kinds": task.kinds, "method": method, "after": after, "time_limit": limit}
 
     def started(kind: str, index: int) -> None:

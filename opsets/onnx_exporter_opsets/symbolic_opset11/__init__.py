@@ -1,11 +1,38 @@
 """ONNX opset 11."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
 from onnx_exporter_opsets.symbolic_opset11 import pointwise, reduction, resize, rnn_packed
 
 TABLES: Sequence[OpTable] = (pointwise.table, reduction.table, resize.table, rnn_packed.table)
+
+REVIEWED: Mapping[str, str] = {
+    "BitShift": "takes unsigned types only; shifts are products and divisions, exact for signed ones too",
+    "Clip": "bounds became inputs; helpers.emit.clip has both forms",
+    "ConcatFromSequence": "lists have a known length",
+    "Constant": "constants are initializers",
+    "DepthToSpace": "gained mode; pixel_shuffle's order is a Reshape and Transpose in every opset",
+    "DynamicQuantizeLinear": "for quantized models",
+    "GatherElements": "emitted by helpers.indexing, which has a form below",
+    "GatherND": "emitted by helpers.indexing, which has a form below",
+    "Gemm": "C became optional; linalg.py does not leave it out",
+    "Loop": "no operator needs one; control flow of models is not converted yet",
+    "Pad": "amounts became inputs; helpers.emit.pad has both forms",
+    "Range": "emitted by helpers.emit.arange, which counts otherwise below",
+    "Scatter": "deprecated; helpers.indexing uses it below only",
+    "ScatterElements": "emitted by helpers.indexing",
+    "ScatterND": "emitted by helpers.indexing, which has a form below",
+    "SequenceAt": "lists have a known length",
+    "SequenceConstruct": "lists have a known length",
+    "SequenceEmpty": "lists have a known length",
+    "SequenceErase": "lists have a known length",
+    "SequenceInsert": "lists have a known length",
+    "SequenceLength": "lists have a known length",
+    "SplitToSequence": "lists have a known length",
+    "TopK": "gained largest and sorted; helpers.emit.topk has both forms",
+}
+"""Operators that opset 11 adds, drops or gives another form, and why no function here names them."""
 
 
 @hookimpl

@@ -1,11 +1,18 @@
 """ONNX opset 16."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
 from onnx_exporter_opsets.symbolic_opset16 import resize
 
 TABLES: Sequence[OpTable] = (resize.table,)
+
+REVIEWED: Mapping[str, str] = {
+    "RoiAlign": "torchvision's; in exporter-plugin-torchvision",
+    "ScatterElements": "gained reduction; helpers.indexing uses it where it is there",
+    "ScatterND": "gained reduction; helpers.indexing uses it where it is there",
+}
+"""Operators that opset 16 adds, drops or gives another form, and why no function here names them."""
 
 
 @hookimpl

@@ -1,10 +1,15 @@
 """ONNX opset 25."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
 
 TABLES: Sequence[OpTable] = ()
+
+REVIEWED: Mapping[str, str] = {
+    "Attention": "gained sliding windows, which PyTorch's has not",
+}
+"""Operators that opset 25 adds, drops or gives another form, and why no function here names them."""
 
 
 @hookimpl

@@ -1,11 +1,16 @@
 """ONNX opset 26."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
 from onnx_exporter_opsets.symbolic_opset26 import reduction
 
 TABLES: Sequence[OpTable] = (reduction.table,)
+
+REVIEWED: Mapping[str, str] = {
+    "BitCast": "view(dtype) is refused, since memory is not part of a value in ONNX",
+}
+"""Operators that opset 26 adds, drops or gives another form, and why no function here names them."""
 
 
 @hookimpl

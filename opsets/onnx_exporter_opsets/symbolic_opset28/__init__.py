@@ -1,10 +1,16 @@
 """ONNX opset 28."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
 
 TABLES: Sequence[OpTable] = ()
+
+REVIEWED: Mapping[str, str] = {
+    "SpaceToDepth": "gained mode; pixel_unshuffle's order is a Reshape and Transpose in every opset",
+    "SwiGLU": "no PyTorch operator; models spell it out",
+}
+"""Operators that opset 28 adds, drops or gives another form, and why no function here names them."""
 
 
 @hookimpl
