@@ -38,8 +38,8 @@ def totals(rows: Iterable[Row]) -> str:
             "",
             f"{column}, {kind}:",
             "",
-            "| method | opset | operators | right | wrong | error | refused |",
-            "| --- " * 7 + "|",
+            "| method | opset | operators | right | wrong | error | refused | fail the checker |",
+            "| --- " * 8 + "|",
         ]
         for (method, opset), operators in sorted(cells.items(), key=lambda item: (item[0][0] != "ours", item[0])):
             statuses = list(operators.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -189,7 +190,7 @@ class GraphContext:
         candidate = self._candidates[self._position]
         function = candidate.entry.function
         code = getattr(function, "__code__", None)
-        line = f"{code.co_filename}:{self._line_in(code)}" if code else ""
+        line = f"{_place_in_package(function.__module__, code.co_filename)}:{self._line_in(code)}" if code else ""
         return Origin(candidate.provider.name, f"{function.__module__}.{function.__name__}", line, location.module, source, op)
 
     @staticmethod
@@ -202,6 +203,17 @@ class GraphContext:
                 break
             frame = frame.f_back
         return int(code.co_firstlineno)
+
+
+@functools.cache
+def _place_in_package(module: str, filename: str) -> str:
+    """The path of a source file from its top package on, so that a file does not tell where plugins are installed."""
+    inside = module.replace(".", "/")
+    plain = filename.replace("\\", "/")
+    for ending in (f"{inside}.py", f"{inside}/__init__.py"):
+        if plain.endswith(f"/{ending}"):
+            return ending
+    return filename
 
 
 class Subgraph:
