@@ -67,7 +67,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     import torch
 
     from onnx_exporter.testing._opinfo import dtype_for, operators, select
-    from onnx_exporter.testing._sweep import Ours
+    from onnx_exporter.testing._sweep_method import Ours
     from onnx_exporter.testing._sweep_pool import Task, sweep
 
     torch.set_num_threads(1)
@@ -91,10 +91,6 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, object]]:
             for row in done:
                 # An operator without float32 counts in that column all the same.
                 yield {"method": label, "column": str(task.dtype).removeprefix("torch."), **dataclasses.asdict(row)}
-                if options.verbose and row.status != "pass":
-                    print(
-                        f"{row.status:8} {row.call} [{row.kind} {row.sample}] @{row.opset} {row.stage}: {row.detail}", flush=True
-                    )
             if number % 50 == 0:
                 print(f"{label}: {number} of {len(tasks)}", file=sys.stderr, flush=True)
 

@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from onnx_exporter.testing._sweep import Outcome, TimeLimitError, Written
+from onnx_exporter.testing._sweep_method import Outcome, TimeLimitError, Written
 
 
 class Peer:

@@ -47,9 +47,8 @@ def totals(rows: Iterable[Row]) -> str:
             wrong = sum("wrong" in status for status in statuses)
             error = sum("error" in status for status in statuses)
             refused = sum("refused" in status and not status & {"wrong", "error"} for status in statuses)
-            lines.append(
-                f"| {method} | {opset} | {len(statuses)} | {right} | {wrong} | {error} | {refused} | {len(unsound[column, kind, method, opset])} |"
-            )
+            counts = (len(statuses), right, wrong, error, refused, len(unsound[column, kind, method, opset]))
+            lines.append(f"| {method} | {opset} | {' | '.join(map(str, counts))} |")
     return "\n".join([*lines, ""])
 
 

@@ -163,7 +163,7 @@ class Builder:
 
         Raises:
             NodeError: If the node does not fit its schema.
-            TypeNotSupported: If the operator does not take an input's type at the target opset.
+            TypeNotSupported: If the operator does not take an input's type, or make the output's, at the target opset.
         """
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
@@ -174,6 +174,7 @@ class Builder:
             raise NodeError(f"{op_type}: {error}") from None
         if schema is not None:
             _check(schema, inputs, outputs)
+            _check_target(schema, attrs)
         elements = key = None
         if fold and outputs == 1 and not domain and op_type in _elements.RULES:
             elements = _elements.output_elements(op_type, inputs, {name: attr.value for name, attr in attrs.items()})
@@ -287,6 +288,15 @@ def _check(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outputs: 
             raise NodeError(
                 f"{schema.name}: input {index} is {kind[7:-1]}, but must be {bound[variable][7:-1]} like the one before"
             )
+
+
+def _check_target(schema: onnx.defs.OpSchema, attributes: Mapping[str, ir.Attr]) -> None:
+    """Checks an element type that an attribute asks for (Cast, RandomNormal, ...) against the schema."""
+    for name in ("to", "dtype"):
+        if name in attributes and attributes[name].type == ir.AttributeType.INT:
+            kind = _TYPE_NAMES[ir.DataType(attributes[name].as_int())]
+            if f"tensor({kind})" not in schema.outputs[0].types:
+                raise TypeNotSupported(f"{schema.name} (ai.onnx {schema.since_version}) makes no {kind}")
 
 
 _TYPE_NAMES = {dtype: dtype.name.lower() for dtype in ir.DataType}

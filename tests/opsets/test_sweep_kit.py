@@ -17,8 +17,10 @@ from onnx import helper, numpy_helper
 from onnx_exporter import export
 from onnx_exporter.testing._fresh import fresh_values
 from onnx_exporter.testing._opinfo import LEFT_OUT, name_of, operators, samples, select
-from onnx_exporter.testing._sweep import Ours, Outcome, Row, Written, sweep_operator
+from onnx_exporter.testing._sweep import Row, sweep_operator
+from onnx_exporter.testing._sweep_method import Ours, Outcome, Written
 from onnx_exporter.testing._sweep_pool import Task, sweep
+from onnx_exporter.testing._ties import same_up_to_ties
 
 
 class Method:
@@ -174,3 +176,13 @@ def test_a_crash_costs_one_sample() -> None:
     ((_, rows),) = sweep([Task("add", torch.float32, (18,), 3)], method=Crashing)
     assert [row.status for row in rows] == ["pass", "error", "pass"]
     assert rows[1].detail == "the process died of signal 6"
+
+
+def test_ties() -> None:
+    values = torch.tensor([[3.0, 1.0, 3.0], [2.0, 2.0, 0.0]])
+    expected = values.sort(dim=1, stable=True).indices
+    other = torch.tensor([[1, 2, 0], [2, 1, 0]])
+    assert not torch.equal(expected, other)
+    assert same_up_to_ties(values, expected, other)
+    assert not same_up_to_ties(values, expected, torch.tensor([[1, 2, 2], [2, 1, 0]]))  # one position twice
+    assert not same_up_to_ties(values, expected, torch.tensor([[0, 1, 2], [2, 1, 0]]))  # another element

@@ -11,7 +11,7 @@ from onnx_exporter._context import GraphContext
 from onnx_exporter._values import Value
 from onnx_exporter.helpers import dtypes, emit
 
-__all__ = ["is_negative", "is_nonnegative_size", "known_number", "not_nan", "wide_dtype", "wide_op"]
+__all__ = ["is_negative", "is_nonnegative_size", "known_number", "not_nan", "sign_bit", "wide_dtype", "wide_op"]
 
 _WIDE = {
     torch.bool: torch.int32,
@@ -52,6 +52,15 @@ def is_negative(g: GraphContext, x: Value) -> Value:
         x = emit.cast(g, x, torch.float64)
     x = emit.cast(g, x, wide_dtype(x.dtype) or torch.float32)
     result: Value = g.op("Less", x, g.constant(0, like=x))
+    return result
+
+
+def sign_bit(g: GraphContext, x: Value) -> Value:
+    """Returns where `x` is below zero or a negative zero, whose reciprocal is below zero; NaN counts as positive. Added in 0.1."""
+    if not dtypes.is_floating(x.dtype):
+        return is_negative(g, x)
+    zero = g.constant(0, like=x)
+    result: Value = g.op("Or", g.op("Less", x, zero), g.op("Less", g.op("Reciprocal", x), zero))
     return result
 
 

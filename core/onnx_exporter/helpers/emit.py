@@ -85,7 +85,9 @@ def reshape(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
         return x
     if has_zero:
         if g.opset < 14:
-            raise g.unsupported("reshaping to a size of 0 needs Reshape's allowzero, of opset 14")
+            if any(item == -1 for item in items if isinstance(item, int)) or x.dtype is None:
+                raise g.unsupported("reshaping to a size of 0 needs Reshape's allowzero, of opset 14")
+            return full(g, items, 0, x.dtype)  # it has no elements, so that those of the input play no part
         return g.op("Reshape", x, shapes.vector(g, items), allowzero=1)
     for axis, item in enumerate(items):
         if isinstance(item, Value) and x.shape is not None and axis < len(x.shape) and shapes.element(item) == x.shape[axis]:

@@ -20,6 +20,7 @@ __all__ = [
     "gather_nd",
     "grid",
     "mask_positions",
+    "neutral_number",
     "positions",
     "scatter_elements",
     "scatter_nd",
@@ -241,6 +242,49 @@ def scatter_elements(g: GraphContext, x: Value, index: Value, updates: Value, ax
             raise g.unsupported("writing at positions needs Scatter, of opset 9")
         return g.op("Scatter", x, positions(g, index), updates, axis=axis)
     if reduction != "add":
-        raise g.unsupported(f"a scatter that combines with {reduction} needs opset {needed}")
+        return _combined(g, x, index, updates, axis, reduction)
     flat = [emit.reshape(g, item, [-1]) for item in broadcast(g, grid(g, index, axis))]
     return scatter_nd(g, x, flat, emit.reshape(g, updates, [-1]), add=True)
+
+
+_COMBINE = {"mul": ("ReduceProd", "mul"), "max": ("ReduceMax", "maximum"), "min": ("ReduceMin", "minimum")}
+
+
+def _combined(g: GraphContext, x: Value, index: Value, updates: Value, axis: int, reduction: str) -> Value:
+    """A scatter that combines, where ScatterElements cannot: every place takes the product (or extreme) of its updates.
+
+    Every place is compared with every index, so memory for all these pairs is needed.
+    """
+    if g.opset < 9:
+        raise g.unsupported("a scatter that combines needs Where, of opset 9")
+    dtype = x.dtype
+    assert dtype is not None
+    if 0 in (index.static_shape or ()):
+        return x
+    rank = shapes.rank_of(g, x)
+    reduce, join = _COMBINE[reduction]
+    neutral = g.constant(neutral_number(reduction, dtype), dtype=dtype)
+    numbers = emit.unsqueeze(g, emit.arange(g, 0, shapes.size(g, x, axis)), range(1, rank - axis + 1))
+    here = g.op("Equal", numbers, emit.unsqueeze(g, emit.cast(g, index, torch.int64), [axis]))
+    apart = emit.where(g, here, emit.unsqueeze(g, updates, [axis]), neutral)
+    part = emit.reduce(g, reduce, apart, [axis + 1], keepdims=False)
+    amounts: list[Size] = []
+    for own in reversed(range(rank)):  # the index tensor may be smaller than `x` but for the axis
+        same = own == axis or shapes.same_size(x, own, part, own)
+        amounts += [0, 0 if same else shapes.subtract(g, shapes.size(g, x, own), shapes.size(g, part, own))]
+    if any(item != 0 for item in amounts if isinstance(item, int)) or any(isinstance(item, Value) for item in amounts):
+        part = g.call("aten::constant_pad_nd", part, amounts, neutral)
+    result: Value = g.call(f"aten::{join}", x, part)
+    return result
+
+
+def neutral_number(reduction: str, dtype: torch.dtype) -> float:
+    """Returns the number that changes nothing when it is combined by ``"add"``, ``"mul"``, ``"max"`` or ``"min"``. Added in 0.1."""
+    if reduction in ("add", "mul"):
+        return 0 if reduction == "add" else 1
+    if dtypes.is_floating(dtype):
+        return float("-inf") if reduction == "max" else float("inf")
+    if dtype is torch.bool:
+        return reduction == "min"
+    limits = torch.iinfo(dtype)
+    return limits.min if reduction == "max" else limits.max

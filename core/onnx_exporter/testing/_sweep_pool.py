@@ -18,7 +18,8 @@ import torch
 
 from onnx_exporter._frontends._inputs import model_inputs
 from onnx_exporter.testing._opinfo import operators, samples
-from onnx_exporter.testing._sweep import TIME_LIMIT, Method, Ours, Outcome, Row, sweep_operator
+from onnx_exporter.testing._sweep import TIME_LIMIT, Row, sweep_operator
+from onnx_exporter.testing._sweep_method import Method, Ours, Outcome
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,9 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset10 import arithmetic, comparison, resize
+from onnx_exporter_opsets.symbolic_opset10 import (
+    arithmetic,
+    comparison,
+    quantized,
+    resize,
+)
 
-TABLES: Sequence[OpTable] = (arithmetic.table, comparison.table, resize.table)
+TABLES: Sequence[OpTable] = (
+    arithmetic.table,
+    comparison.table,
+    quantized.table,
+    resize.table,
+)
 
 REVIEWED: Mapping[str, str] = {
     "AveragePool": "gained ceil_mode, which differs from PyTorch's at the border; windows are padded explicitly",

@@ -3,9 +3,21 @@
 from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset11 import pointwise, reduction, resize, rnn_packed
+from onnx_exporter_opsets.symbolic_opset11 import (
+    indexing_unique,
+    pointwise,
+    reduction,
+    resize,
+    rnn_packed,
+)
 
-TABLES: Sequence[OpTable] = (pointwise.table, reduction.table, resize.table, rnn_packed.table)
+TABLES: Sequence[OpTable] = (
+    indexing_unique.table,
+    pointwise.table,
+    reduction.table,
+    resize.table,
+    rnn_packed.table,
+)
 
 REVIEWED: Mapping[str, str] = {
     "BitShift": "takes unsigned types only; shifts are products and divisions, exact for signed ones too",

@@ -3,9 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset12 import activation, comparison, linalg
+from onnx_exporter_opsets.symbolic_opset12 import (
+    activation,
+    comparison,
+    linalg,
+    random,
+)
 
-TABLES: Sequence[OpTable] = (activation.table, comparison.table, linalg.table)
+TABLES: Sequence[OpTable] = (
+    activation.table,
+    comparison.table,
+    linalg.table,
+    random.table,
+)
 
 REVIEWED: Mapping[str, str] = {
     "ArgMax": "gained select_last_index; PyTorch wants the first, its default",

@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
+from onnx_exporter_opsets.symbolic_opset15 import (
+    random,
+)
 
-TABLES: Sequence[OpTable] = ()
+TABLES: Sequence[OpTable] = (random.table,)
 
 REVIEWED: Mapping[str, str] = {
     "CastLike": "types are known, so Cast serves",

@@ -16,7 +16,8 @@ def grid_sampler(
 ) -> Value:
     """``aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, ...)``: GridSample."""
     if input.rank != 4:
-        raise g.unsupported("GridSample takes volumes from opset 20 on")
+        # GridSample takes volumes from opset 20 on
+        return g.previous(input, grid, interpolation_mode, padding_mode, align_corners)  # type: ignore[no-any-return]
     return g.op(
         "GridSample",
         input,

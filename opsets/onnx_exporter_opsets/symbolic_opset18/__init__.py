@@ -3,9 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset18 import activation, comparison
+from onnx_exporter_opsets.symbolic_opset18 import (
+    activation,
+    comparison,
+    fold,
+)
 
-TABLES: Sequence[OpTable] = (activation.table, comparison.table)
+TABLES: Sequence[OpTable] = (
+    activation.table,
+    comparison.table,
+    fold.table,
+)
 
 REVIEWED: Mapping[str, str] = {
     "CenterCropPad": "no PyTorch operator",

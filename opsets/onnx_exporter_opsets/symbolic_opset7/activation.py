@@ -7,7 +7,7 @@ import math
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import dtypes, emit, shapes
+from onnx_exporter.helpers import compute, dtypes, emit, shapes
 
 table = OpTable(opset=7)
 
@@ -104,6 +104,21 @@ def _softmax(g: GraphContext, self: Value, dim: int, half_to_float: bool) -> Val
 def _log_softmax(g: GraphContext, self: Value, dim: int, half_to_float: bool) -> Value:
     """``aten::_log_softmax(Tensor self, int dim, bool half_to_float)``: as log_softmax."""
     return g.call("aten::log_softmax", self, dim, torch.float32 if half_to_float else None)
+
+
+@table.op("aten::_softmax_backward_data")
+def _softmax_backward_data(g: GraphContext, grad_output: Value, output: Value, dim: int, input_dtype: torch.dtype) -> Value:
+    """``aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype)``: Mul, ReduceSum, Sub."""
+    product = g.op("Mul", grad_output, output)
+    total = product if product.rank == 0 else emit.reduce(g, "ReduceSum", product, [dim], True)
+    return emit.cast(g, g.op("Sub", product, g.op("Mul", output, total)), input_dtype)
+
+
+@table.op("aten::_log_softmax_backward_data")
+def _log_softmax_backward_data(g: GraphContext, grad_output: Value, output: Value, dim: int, input_dtype: torch.dtype) -> Value:
+    """``aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype)``: Exp, ReduceSum, Sub."""
+    total = grad_output if grad_output.rank == 0 else emit.reduce(g, "ReduceSum", grad_output, [dim], True)
+    return emit.cast(g, g.op("Sub", grad_output, g.op("Mul", g.op("Exp", output), total)), input_dtype)
 
 
 def _along_last_axis(g: GraphContext, op_type: str, x: Value, dim: int, dtype: torch.dtype | None) -> Value:
@@ -226,8 +241,16 @@ def softshrink(g: GraphContext, self: Value, lambd: float = 0.5) -> Value:
     return g.op("Sub", self, emit.clip(g, self, -lambd, lambd))
 
 
-@table.op("aten::logit", promote=("self",), float_result=True)
+@table.op("aten::logit", "aten::special_logit", promote=("self",), float_result=True)
 def logit(g: GraphContext, self: Value, eps: float | None = None) -> Value:
-    """``aten::logit(Tensor self, float? eps=None)``: Clip, Div and Log."""
+    """``aten::logit(Tensor self, float? eps=None)``: Clip, Div and Log.
+
+    From an `eps` of 0.5 on the bounds cross; then PyTorch takes the lower one for what is below it, else the upper one.
+    """
+    if eps is not None and eps > 0.5:
+        low, high = torch.logit(torch.tensor([eps, 1 - eps], dtype=torch.float64)).tolist()
+        below = g.op("Less", self, g.constant(eps, like=self))
+        chosen = emit.where(g, below, g.constant(low, like=self), g.constant(high, like=self))
+        return emit.where(g, compute.not_nan(g, self), chosen, self)
     x = self if eps is None else emit.clip(g, self, eps, 1 - eps)
     return g.op("Log", g.op("Div", x, g.op("Sub", g.constant(1, like=x), x)))

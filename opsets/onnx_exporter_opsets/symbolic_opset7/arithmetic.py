@@ -206,26 +206,6 @@ def _extreme_of_integers(g: GraphContext, op_type: str, a: Value, b: Value) -> V
     return emit.cast(g, g.op("Add", second, step), a.dtype)
 
 
-@table.op("aten::bitwise_left_shift", "aten::__lshift__", promote=("self", "other"))
-def bitwise_left_shift(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other)``: Mul by a power of two that is constant."""
-    return compute.wide_op(g, "Mul", self, _power_of_shift(g, self, other))
-
-
-@table.op("aten::bitwise_right_shift", "aten::__rshift__", promote=("self", "other"))
-def bitwise_right_shift(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other)``: floor_divide by a power of two that is constant."""
-    return g.call("aten::floor_divide", self, _power_of_shift(g, self, other))
-
-
-def _power_of_shift(g: GraphContext, x: Value, shift: Value) -> Value:
-    """Two to the number of bits to shift `x` by."""
-    bits = compute.known_number(shift)
-    if dtypes.is_floating(x.dtype) or x.dtype is None or bits is None or not 0 <= bits < torch.iinfo(x.dtype).bits - 1:
-        raise g.unsupported("shifting by a number of bits that is not constant, or by as many as the type has")
-    return g.constant(2 ** int(bits), like=x)
-
-
 @table.op("aten::hypot", promote=("self", "other"))
 def hypot(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::hypot(Tensor self, Tensor other)``: Abs, Div, Mul and Sqrt, of the quotient, so that no square overflows."""

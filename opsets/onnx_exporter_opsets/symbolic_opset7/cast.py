@@ -59,21 +59,3 @@ def copy(g: GraphContext, self: Value, src: Value) -> Value:
     if self.shape is not None and result.shape == self.shape:
         return result
     return emit.expand(g, result, shapes.sizes(g, self))
-
-
-def _identity_in_eval(g: GraphContext, x: Value, p: float, train: bool | None) -> Value:
-    if train and p != 0:
-        raise g.unsupported("dropout in training mode; call model.eval()")
-    return x
-
-
-@table.op("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
-def dropout(g: GraphContext, input: Value, p: float, train: bool) -> Value:
-    """``aten::dropout(Tensor input, float p, bool train)``: nothing in eval mode."""
-    return _identity_in_eval(g, input, p, train)
-
-
-@table.op("aten::native_dropout")
-def native_dropout(g: GraphContext, input: Value, p: float, train: bool | None) -> tuple[Value, Value]:
-    """``aten::native_dropout(Tensor input, float p, bool? train)``: the input, and a mask of ones."""
-    return _identity_in_eval(g, input, p, train), g.call("aten::ones_like", input, torch.bool)

@@ -94,40 +94,6 @@ def logical_xor(g: GraphContext, self: Value, other: Value) -> Value:
     return g.op("Xor", emit.cast(g, self, torch.bool), emit.cast(g, other, torch.bool))
 
 
-def _only_bools(g: GraphContext, x: Value) -> None:
-    if x.dtype is not torch.bool:
-        raise g.unsupported("bitwise operators on integers need opset 18")
-
-
-@table.op("aten::bitwise_and", "aten::__and__", promote=("self", "other"))
-def bitwise_and(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::bitwise_and.Tensor(Tensor self, Tensor other)``: And, of bools."""
-    _only_bools(g, self)
-    return g.op("And", self, other)
-
-
-@table.op("aten::bitwise_or", "aten::__or__", promote=("self", "other"))
-def bitwise_or(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::bitwise_or.Tensor(Tensor self, Tensor other)``: Or, of bools."""
-    _only_bools(g, self)
-    return g.op("Or", self, other)
-
-
-@table.op("aten::bitwise_xor", "aten::__xor__", promote=("self", "other"))
-def bitwise_xor(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::bitwise_xor.Tensor(Tensor self, Tensor other)``: Xor, of bools."""
-    _only_bools(g, self)
-    return g.op("Xor", self, other)
-
-
-@table.op("aten::bitwise_not")
-def bitwise_not(g: GraphContext, self: Value) -> Value:
-    """``aten::bitwise_not(Tensor self)``: Not of bools; ``-1 - x`` of integers."""
-    if self.dtype is torch.bool:
-        return g.op("Not", self)
-    return g.call("aten::rsub", self, -1)
-
-
 @table.op("aten::isnan")
 def isnan(g: GraphContext, self: Value) -> Value:
     """``aten::isnan(Tensor self)``: not a number that compares with any other; never so for integers."""
@@ -150,6 +116,26 @@ def isfinite(g: GraphContext, self: Value) -> Value:
     if not dtypes.is_floating(self.dtype):
         return g.call("aten::eq", self, self)
     return g.op("Less", g.op("Abs", self), g.constant(float("inf"), like=self))
+
+
+@table.op("aten::isin")
+def isin(
+    g: GraphContext,
+    elements: Value | None = None,
+    test_elements: Value | None = None,
+    element: Value | None = None,
+    test_element: Value | None = None,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> Value:
+    """``aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, ..., bool invert)``: Equal to any, by ReduceMax."""
+    x, among = elements or element, test_elements or test_element
+    assert x is not None and among is not None
+    dtype = dtypes.promote([x, among])
+    column = emit.unsqueeze(g, emit.cast(g, x, dtype), [-1])
+    same = g.call("aten::eq", column, emit.reshape(g, emit.cast(g, among, dtype), [-1]))
+    found: Value = g.call("aten::any", same, [-1], False)
+    return g.op("Not", found) if invert else found
 
 
 @table.op("aten::isclose")

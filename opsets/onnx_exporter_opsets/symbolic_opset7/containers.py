@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+
+import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
@@ -86,13 +89,13 @@ def _pieces(g: GraphContext, x: Value, length: Size, axis: int) -> list[Value]:
     return emit.split(g, x, axis, [*[length] * (g.result_count - 1), rest_size])
 
 
-@table.op("aten::split", "aten::unsafe_split")
+@table.op("aten::split", "aten::unsafe_split", "aten::split_copy")
 def split(g: GraphContext, self: Value, split_size: int | Value, dim: int = 0) -> list[Value]:
     """``aten::split.Tensor(Tensor self, SymInt split_size, int dim=0)``: Split."""
     return _pieces(g, self, split_size, shapes.normalize_axis(dim, shapes.rank_of(g, self)))
 
 
-@table.op("aten::split_with_sizes", "aten::unsafe_split_with_sizes")
+@table.op("aten::split_with_sizes", "aten::unsafe_split_with_sizes", "aten::split_with_sizes_copy")
 def split_with_sizes(g: GraphContext, self: Value, split_sizes: list[int | Value], dim: int = 0) -> list[Value]:
     """``aten::split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0)``: Split."""
     return emit.split(g, self, dim, split_sizes)
@@ -152,10 +155,51 @@ def tensor_split_indices(g: GraphContext, self: Value, indices: list[int | Value
 def tensor_split_tensor(g: GraphContext, self: Value, tensor_indices_or_sections: Value, dim: int = 0) -> list[Value]:
     """``aten::tensor_split.tensor_indices_or_sections(Tensor self, Tensor tensor_indices_or_sections, int dim=0)``: Split."""
     known = tensor_indices_or_sections.const
-    if known is None:
-        raise g.unsupported("places that depend on the model's inputs")
     axis = shapes.normalize_axis(dim, shapes.rank_of(g, self))
+    if known is None:
+        count = None if tensor_indices_or_sections.rank == 0 else shapes.known_size(tensor_indices_or_sections, 0)
+        if count is None:
+            raise g.unsupported("a number of parts that depends on the model's inputs")
+        places = emit.cast(g, tensor_indices_or_sections, torch.int64)
+        return _at(
+            g, self, axis, [g.op("Gather", places, g.constant(index, dtype=torch.int64), axis=0) for index in range(count)]
+        )
     return _equal_parts(g, self, int(known), axis) if known.ndim == 0 else _at(g, self, axis, [int(item) for item in known])
+
+
+@table.op("aten::_chunk_cat")
+def chunk_cat(g: GraphContext, tensors: list[Value], dim: int, num_chunks: int) -> Value:
+    """``aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks)``: each padded to as many equal chunks, which are joined."""
+    rows = []
+    for tensor in tensors:
+        axis = shapes.normalize_axis(dim, shapes.rank_of(g, tensor))
+        static = tensor.static_shape
+        if static is None:
+            raise g.unsupported("tensors whose sizes are not fixed")
+        amounts: list[int | Value] = [0] * (2 * (len(static) - axis - 1)) + [0, -static[axis] % num_chunks]
+        padded = g.call("aten::constant_pad_nd", tensor, amounts, 0)
+        width = (static[axis] + amounts[-1]) // num_chunks * math.prod(static[axis + 1 :])
+        rows.append(emit.reshape(g, padded, [*static[:axis], num_chunks, width]))
+    return cat(g, rows, shapes.normalize_axis(dim, shapes.rank_of(g, tensors[0])) + 1)
+
+
+def _sum(g: GraphContext, sizes: Sequence[Size]) -> Size:
+    result: Size = 0
+    for item in sizes:
+        result = shapes.add(g, result, item)
+    return result
+
+
+@table.op("aten::block_diag")
+def block_diag(g: GraphContext, tensors: list[Value]) -> Value:
+    """``aten::block_diag(Tensor[] tensors)``: each padded with zeros to the width of all, one below the other."""
+    blocks = [emit.unsqueeze(g, item, range(2 - shapes.rank_of(g, item))) for item in _common_type(g, tensors)]
+    widths = [shapes.size(g, block, 1) for block in blocks]
+    rows = []
+    for index, block in enumerate(blocks):
+        before, after = (_sum(g, part) for part in (widths[:index], widths[index + 1 :]))
+        rows.append(g.call("aten::constant_pad_nd", block, [before, after], 0))
+    return _joined(g, rows, 0)
 
 
 def _axis_of(op: str, rank: int) -> int:
@@ -174,7 +218,7 @@ def split_axis_indices(g: GraphContext, self: Value, indices: list[int]) -> list
     return _at(g, self, _axis_of(g.node.op, shapes.rank_of(g, self)), indices)
 
 
-@table.op("aten::unbind")
+@table.op("aten::unbind", "aten::unbind_copy")
 def unbind(g: GraphContext, self: Value, dim: int = 0) -> list[Value]:
     """``aten::unbind.int(Tensor self, int dim=0)``: a Gather a part.
 

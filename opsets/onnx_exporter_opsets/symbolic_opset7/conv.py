@@ -46,10 +46,28 @@ def convolution(
     }
     if transposed:
         extra = _per_axis(output_padding, spatial)
-        result = g.op("ConvTranspose", x, weight, bias, output_padding=extra if any(extra) else None, **common)
+        if any(more >= step for more, step in zip(extra, common["strides"], strict=True)):
+            result = _transposed_further(g, x, weight, bias, extra, common)
+        else:
+            result = g.op("ConvTranspose", x, weight, bias, output_padding=extra if any(extra) else None, **common)
     else:
         result = g.op("Conv", x, weight, bias, **common)
     return result if batched else emit.squeeze(g, result, [0])
+
+
+def _transposed_further(
+    g: GraphContext, x: Value, weight: Value, bias: Value | None, extra: list[int], common: dict[str, Any]
+) -> Value:
+    """ConvTranspose whose `output_padding` is as large as a stride, which PyTorch takes with a dilation and runtimes do not.
+
+    At the end as much less is cut off; what is wanted beyond the end of all windows is padded, before the bias is added.
+    """
+    spatial = len(extra)
+    begin, end = common["pads"][:spatial], common["pads"][spatial:]
+    attributes = {**common, "pads": [*begin, *(max(cut - more, 0) for cut, more in zip(end, extra, strict=True))]}
+    beyond = [max(more - cut, 0) for cut, more in zip(end, extra, strict=True)]
+    result = emit.pad(g, g.op("ConvTranspose", x, weight, **attributes), [0] * (spatial + 2), [0, 0, *beyond])
+    return result if bias is None else g.op("Add", result, emit.unsqueeze(g, bias, range(1, spatial + 1)))
 
 
 @table.op("aten::conv1d", "aten::conv2d", "aten::conv3d")

@@ -204,6 +204,16 @@ def linspace(g: GraphContext, start: Value, end: Value, steps: int, dtype: torch
     return g.op("Concat", first, second, axis=0)
 
 
+@table.op("aten::logspace")
+def logspace(
+    g: GraphContext, start: Value, end: Value, steps: int, base: float = 10.0, dtype: torch.dtype | None = None
+) -> Value:
+    """``aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None)``: linspace and Pow, in double."""
+    dtype = dtype or g.result_dtype or dtypes.default_float()
+    exponent = emit.cast(g, g.call("aten::linspace", start, end, steps, dtype), torch.float64)
+    return emit.cast(g, g.op("Pow", g.constant(base, dtype=torch.float64), exponent), dtype)
+
+
 @table.op("aten::eye")
 def eye(g: GraphContext, n: int | Value, m: int | Value | None = None, dtype: torch.dtype | None = None) -> Value:
     """``aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None)``: a constant, or EyeLike."""

@@ -13,7 +13,7 @@ table = OpTable(opset=7)
 _END = 2**63 - 1
 
 
-@table.op("aten::select")
+@table.op("aten::select", "aten::select_copy")
 def select(g: GraphContext, self: Value, dim: int, index: int | Value) -> Value:
     """``aten::select.int(Tensor self, int dim, SymInt index)``: Gather.
 
@@ -35,7 +35,7 @@ def select(g: GraphContext, self: Value, dim: int, index: int | Value) -> Value:
     return g.op("Gather", self, place, axis=axis)
 
 
-@table.op("aten::slice")
+@table.op("aten::slice", "aten::slice_copy")
 def slice_(
     g: GraphContext, self: Value, dim: int = 0, start: int | Value | None = None, end: int | Value | None = None, step: int = 1
 ) -> Value:
@@ -63,7 +63,7 @@ def slice_(
     return emit.slice_(g, self, axis, first, last, step)
 
 
-@table.op("aten::narrow")
+@table.op("aten::narrow", "aten::narrow_copy")
 def narrow(g: GraphContext, self: Value, dim: int, start: int | Value, length: int | Value) -> Value:
     """``aten::narrow(Tensor self, int dim, SymInt start, SymInt length)``: Slice."""
     start, length = shapes.simplify(start), shapes.simplify(length)

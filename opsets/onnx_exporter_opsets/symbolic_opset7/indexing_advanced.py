@@ -138,7 +138,13 @@ def _put_masked(g: GraphContext, x: Value, indices: list[Value | None], values: 
     return written
 
 
-@table.op("aten::diagonal", "aten::linalg_diagonal")
+@table.op("aten::linalg_diagonal")
+def linalg_diagonal(g: GraphContext, A: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:  # noqa: N803
+    """``aten::linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)``: GatherND."""
+    return diagonal(g, A, offset, dim1, dim2)
+
+
+@table.op("aten::diagonal", "aten::diagonal_copy")
 def diagonal(g: GraphContext, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     """``aten::diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1)``: GatherND."""
     places, perm = _diagonal_places(g, self, offset, dim1, dim2)

@@ -48,6 +48,8 @@ def batch_norm(
     Statistics of the batch are computed where the module keeps none (``track_running_stats=False``) and in
     training mode; that training also updates the running ones has no effect on the result.
     """
+    if input.static_shape is not None and 0 in input.static_shape:
+        return input  # there is nothing to normalise, and a vector without elements has no channels
     if training or running_mean is None or running_var is None:
         return _batch_statistics(g, input, weight, bias, eps)[0]
     given = [item for item in (weight, bias, running_mean, running_var) if item is not None]
@@ -131,6 +133,53 @@ def batch_norm_no_update(
     """``aten::_batch_norm_no_update(...) -> (Tensor, Tensor, Tensor, Tensor)``: as batch_norm."""
     results = g.call("aten::native_batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)
     return (*results, g.constant(torch.zeros(0, dtype=torch.uint8)))
+
+
+def _updated(g: GraphContext, x: Value, running_mean: Value, running_var: Value, momentum: float) -> tuple[Value, Value]:
+    """The running statistics after a batch: moved by `momentum` towards its mean and its unbiased variance."""
+    axes = [axis for axis in range(shapes.rank_of(g, x)) if axis != 1]
+    variance, mean = g.call("aten::var_mean", x, axes, True)
+    moved = []
+    for old, new in ((running_mean, mean), (running_var, variance)):
+        assert old.dtype is not None
+        kept = g.op("Mul", old, g.constant(1 - momentum, like=old))
+        moved.append(g.op("Add", kept, g.op("Mul", emit.cast(g, new, old.dtype), g.constant(momentum, like=old))))
+    return moved[0], moved[1]
+
+
+@table.op("aten::_native_batch_norm_legit_functional")
+def native_batch_norm_functional(
+    g: GraphContext,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value,
+    running_var: Value,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, Value, Value, Value, Value]:
+    """``aten::_native_batch_norm_legit_functional(...)``: as native_batch_norm, with the running statistics that follow."""
+    results = g.call("aten::native_batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if not training:
+        return (*results, running_mean, running_var)
+    return (*results, *_updated(g, input, running_mean, running_var, momentum))
+
+
+@table.op("aten::_batch_norm_with_update_functional")
+def batch_norm_with_update(
+    g: GraphContext,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value,
+    running_var: Value,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, Value, Value, Value, Value, Value]:
+    """``aten::_batch_norm_with_update_functional(...)``: as in training, with a reserve that is empty outside of CUDA."""
+    results = native_batch_norm_functional(g, input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return (*results[:3], g.constant(torch.zeros(0, dtype=torch.uint8)), *results[3:])
 
 
 @table.op("aten::instance_norm")

@@ -36,7 +36,7 @@ def pad(g: GraphContext, self: Value, pad: list[int | Value], mode: str = "const
 
 
 @table.op("aten::constant_pad_nd")
-def constant_pad_nd(g: GraphContext, self: Value, pad: list[int | Value], value: float | Value = 0) -> Value:
+def constant_pad_nd(g: GraphContext, self: Value, pad: list[int | Value], value: int | float | Value = 0) -> Value:
     """``aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0)``: Pad.
 
     Below opset 11 Pad takes floating-point tensors and constant amounts only, below 13 no bools; there, blocks of

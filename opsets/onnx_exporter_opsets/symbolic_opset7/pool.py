@@ -59,16 +59,16 @@ def _max_pool(
     strides = _per_axis(stride, spatial) if stride else kernel
     begin, steps = _per_axis(padding, spatial), _per_axis(dilation, spatial)
     end = _end_pads(g, kernel, strides, begin, steps, ceil_mode)
-    if any(step != 1 for step in steps) and g.opset < 10:
-        raise g.unsupported("MaxPool has dilations from opset 10 on")
-    if with_indices and g.opset < 8:
-        raise g.unsupported("MaxPool tells the positions of the maxima from opset 8 on")
     x, batched = _with_batch(g, x, spatial)
     planes = x
     # runtimes want padding shorter than the kernel, which PyTorch's dilated windows may exceed
-    if any(pad >= size for pad, size in zip(end, kernel, strict=True)):
-        if with_indices:
-            raise g.unsupported("positions of the maxima of dilated windows that go far past the end (ceil_mode)")
+    far = any(pad >= size for pad, size in zip(end, kernel, strict=True))
+    if (any(step != 1 for step in steps) and g.opset < 10) or (with_indices and (far or g.opset < 8)):
+        result, indices = _largest_of_windows(g, x, kernel, strides, begin, end, steps, with_indices)
+        if batched:
+            return result, indices
+        return emit.squeeze(g, result, [0]), None if indices is None else emit.squeeze(g, indices, [0])
+    if far:
         x = emit.pad(g, x, [0, 0, *begin], [0, 0, *end], value=_lowest(x.dtype))
         begin, end = [0] * spatial, [0] * spatial
     attributes: dict[str, Any] = {
@@ -87,6 +87,58 @@ def _max_pool(
     if not batched:
         result, indices = emit.squeeze(g, result, [0]), emit.squeeze(g, indices, [0])
     return result, indices
+
+
+def _largest_of_windows(
+    g: GraphContext,
+    x: Value,
+    kernel: list[int],
+    stride: list[int],
+    begin: list[int],
+    end: list[int],
+    dilation: list[int],
+    with_indices: bool,
+) -> tuple[Value, Value | None]:
+    """Max pooling by gathering every window, for what MaxPool cannot do; it takes the memory of all windows."""
+    spatial = len(kernel)
+    padded = emit.pad(g, x, [0, 0, *begin], [0, 0, *end], value=_lowest(x.dtype))
+    windows = _windows(g, padded, kernel, stride, dilation)
+    result = emit.reduce(g, "ReduceMax", windows, [-1], keepdims=False)
+    if not with_indices:
+        return result, None
+    # Among equals the first element of the window wins, as in PyTorch
+    best = g.op("ArgMax", windows, axis=-1, keepdims=0)
+    planes = [shapes.size(g, x, axis + 2) for axis in range(spatial)]
+    position: Value | None = None
+    tap = best
+    for axis in reversed(range(spatial)):
+        size = g.constant(kernel[axis], dtype=torch.int64)
+        rest = g.op("Div", tap, size)
+        within = g.op("Sub", tap, g.op("Mul", rest, size))
+        tap = rest
+        count = shapes.size(g, result, axis + 2)
+        starts = emit.unsqueeze(g, emit.arange(g, 0, count), range(1, spatial - axis))
+        starts = g.op("Mul", starts, g.constant(stride[axis], dtype=torch.int64))
+        place = g.op("Add", starts, g.op("Mul", within, g.constant(dilation[axis], dtype=torch.int64)))
+        place = g.op("Sub", place, g.constant(begin[axis], dtype=torch.int64))
+        weight = shapes.total(g, planes[axis + 1 :])
+        place = place if weight == 1 else g.op("Mul", place, shapes.scalar(g, weight))
+        position = place if position is None else g.op("Add", position, place)
+    return result, position
+
+
+def _windows(g: GraphContext, x: Value, kernel: list[int], stride: list[int], dilation: list[int]) -> Value:
+    """The elements of every window on a last axis; the other spatial axes count windows."""
+    spatial = len(kernel)
+    for axis, (size, step, reach) in enumerate(zip(kernel, stride, dilation, strict=True)):
+        place = 2 + 2 * axis
+        length = shapes.size(g, x, place)
+        starts = emit.arange(g, 0, shapes.subtract(g, length, (size - 1) * reach), step)
+        offsets = g.constant([index * reach for index in range(size)], dtype=torch.int64)
+        x = g.op("Gather", x, g.op("Add", emit.unsqueeze(g, starts, [1]), offsets), axis=place)
+    counts, taps = range(2, 2 + 2 * spatial, 2), range(3, 3 + 2 * spatial, 2)
+    x = emit.transpose(g, x, [0, 1, *counts, *taps])
+    return emit.flatten_to(g, x, 2 + spatial, 1 + 2 * spatial) if spatial > 1 else x
 
 
 def _register_max_pool(spatial: int) -> None:

@@ -24,6 +24,18 @@ def _accumulated(g: GraphContext, x: Value, dtype: torch.dtype | None) -> Value:
     return x if dtype is None else emit.cast(g, x, dtype)
 
 
+def _is_empty(x: Value, dim: list[int] | None) -> bool:
+    """Whether each result is taken over no elements at all, as is proven."""
+    axes = range(x.rank or 0) if not dim else dim
+    return x.rank != 0 and any(shapes.known_size(x, axis) == 0 for axis in axes)
+
+
+def _of_nothing(g: GraphContext, x: Value, dim: list[int] | None, keepdim: bool) -> Value:
+    """The mean or variance of no elements, which is not a number; runtimes may say 0."""
+    sums = emit.reduce(g, "ReduceSum", x, _axes(x, dim), keepdim)
+    return g.op("Add", sums, g.constant(math.nan, like=x))
+
+
 @table.op("aten::sum")
 def sum_(
     g: GraphContext, self: Value, dim: list[int] | None = None, keepdim: bool = False, dtype: torch.dtype | None = None
@@ -32,11 +44,28 @@ def sum_(
     return emit.reduce(g, "ReduceSum", _accumulated(g, self, dtype), _axes(self, dim), keepdim)
 
 
+@table.op("aten::sum_to_size")
+def sum_to_size(g: GraphContext, self: Value, size: list[int | Value]) -> Value:
+    """``aten::sum_to_size(Tensor self, SymInt[] size)``: ReduceSum of the axes that broadcasting to the tensor's sizes would repeat."""
+    lead = shapes.rank_of(g, self) - len(size)
+    repeated = []
+    for axis, item in enumerate(size, lead):
+        same = self.shape is not None and shapes.element(item) == self.shape[axis]
+        if not same and not isinstance(item, int):
+            raise g.unsupported("a size that may be 1 or the tensor's own")
+        if not same:
+            repeated.append(axis)
+    x = emit.reduce(g, "ReduceSum", self, repeated, True) if repeated else self
+    return emit.reduce(g, "ReduceSum", x, range(lead), False) if lead else x
+
+
 @table.op("aten::mean")
 def mean(
     g: GraphContext, self: Value, dim: list[int] | None = None, keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> Value:
     """``aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)``: ReduceMean."""
+    if _is_empty(self, dim):
+        return _of_nothing(g, _accumulated(g, self, dtype), dim, keepdim)
     return emit.reduce(g, "ReduceMean", _accumulated(g, self, dtype), _axes(self, dim), keepdim)
 
 
@@ -120,7 +149,7 @@ def _position(g: GraphContext, op_type: str, x: Value, dim: int | None, keepdim:
 
 
 def _truth(g: GraphContext, op_type: str, x: Value, dim: list[int] | None, keepdim: bool) -> Value:
-    """Whether all or any are true: an extreme of 0 and 1. Of bytes PyTorch gives bytes."""
+    """Whether all or any are true: the least of 0 and 1, or their sum (of nothing it is 0). Of bytes PyTorch gives bytes."""
     ones = emit.cast(g, emit.cast(g, x, torch.bool), torch.int32)
     reduced = emit.reduce(g, op_type, ones, _axes(x, dim), keepdim)
     return emit.cast(g, reduced, torch.uint8 if x.dtype is torch.uint8 else torch.bool)
@@ -134,8 +163,8 @@ def all_(g: GraphContext, self: Value, dim: list[int] | None = None, keepdim: bo
 
 @table.op("aten::any")
 def any_(g: GraphContext, self: Value, dim: list[int] | None = None, keepdim: bool = False) -> Value:
-    """``aten::any.dim(Tensor self, int dim, bool keepdim=False)``: ReduceMax."""
-    return _truth(g, "ReduceMax", self, dim, keepdim)
+    """``aten::any.dim(Tensor self, int dim, bool keepdim=False)``: ReduceSum."""
+    return _truth(g, "ReduceSum", self, dim, keepdim)
 
 
 @table.op("aten::count_nonzero")
@@ -157,6 +186,9 @@ def _variance(g: GraphContext, x: Value, dim: list[int] | None, correction: floa
     """Variance and mean: the squared differences from the mean, summed and divided by their number less `correction`."""
     rank = shapes.rank_of(g, x)
     axes = _axes(x, dim)
+    if _is_empty(x, dim):
+        nothing = _of_nothing(g, x, dim, keepdim)
+        return nothing, nothing
     around = emit.reduce(g, "ReduceMean", x, axes, True)
     difference = g.op("Sub", x, around)
     squares = g.op("Mul", difference, difference)
@@ -296,6 +328,8 @@ def cosine_similarity(g: GraphContext, x1: Value, x2: Value, dim: int = 1, eps: 
 
     Each norm is at least `eps`.
     """
+    if x1.rank == 0 and x2.rank == 0:
+        x1, x2, dim = emit.unsqueeze(g, x1, [0]), emit.unsqueeze(g, x2, [0]), 0
     rank = (x1 if (x1.rank or 0) >= (x2.rank or 0) else x2).rank
     units = []
     for x in (x1, x2):

@@ -13,7 +13,7 @@ from onnx_exporter.helpers.shapes import Size
 table = OpTable(opset=7)
 
 
-@table.op("aten::view", "aten::_unsafe_view")
+@table.op("aten::view", "aten::_unsafe_view", "aten::view_copy")
 def view(g: GraphContext, self: Value, size: list[int | Value] | None = None, dtype: torch.dtype | None = None) -> Value:
     """``aten::view(Tensor self, SymInt[] size)``: Reshape; ``aten::view.dtype``: nothing, where the type stays."""
     if size is not None:
@@ -29,7 +29,7 @@ def reshape(g: GraphContext, self: Value, shape: list[int | Value]) -> Value:
     return emit.reshape(g, self, shape)
 
 
-@table.op("aten::_reshape_alias")
+@table.op("aten::_reshape_alias", "aten::_reshape_alias_copy")
 def _reshape_alias(g: GraphContext, self: Value, size: list[int | Value], stride: list[int | Value]) -> Value:
     """``aten::_reshape_alias(Tensor self, SymInt[] size, SymInt[] stride)``: Reshape; strides are no matter of the file."""
     return emit.reshape(g, self, size)
@@ -76,13 +76,13 @@ def _ones(g: GraphContext, x: Value, argument: str) -> list[int]:
     return found
 
 
-@table.op("aten::squeeze")
+@table.op("aten::squeeze", "aten::squeeze_copy")
 def squeeze(g: GraphContext, self: Value) -> Value:
     """``aten::squeeze(Tensor self)``: Squeeze of the axes that have size 1."""
     return emit.squeeze(g, self, _ones(g, self, "self"))
 
 
-@table.op("aten::squeeze.dim", "aten::squeeze.dims")
+@table.op("aten::squeeze.dim", "aten::squeeze.dims", "aten::squeeze_copy.dim", "aten::squeeze_copy.dims")
 def squeeze_dim(g: GraphContext, self: Value, dim: list[int]) -> Value:
     """``aten::squeeze.dim(Tensor self, int dim)``: Squeeze; nothing for an axis of another size, which the rank tells."""
     rank = shapes.rank_of(g, self)
@@ -95,7 +95,7 @@ def squeeze_dim(g: GraphContext, self: Value, dim: list[int]) -> Value:
     return emit.squeeze(g, self, [axis for axis in axes if axis in ones])
 
 
-@table.op("aten::unsqueeze")
+@table.op("aten::unsqueeze", "aten::unsqueeze_copy")
 def unsqueeze(g: GraphContext, self: Value, dim: int) -> Value:
     """``aten::unsqueeze(Tensor self, int dim)``: Unsqueeze."""
     return emit.unsqueeze(g, self, [dim])
@@ -172,7 +172,7 @@ def shape_as_tensor(g: GraphContext, self: Value) -> Value:
     return g.op("Shape", self)
 
 
-@table.op("aten::as_strided")
+@table.op("aten::as_strided", "aten::as_strided_copy")
 def as_strided(g: GraphContext, self: Value, size: list[int], stride: list[int], storage_offset: int | None = None) -> Value:
     """``aten::as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)``: Gather, for fixed sizes.
 

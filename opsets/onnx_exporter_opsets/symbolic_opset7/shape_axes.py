@@ -11,7 +11,7 @@ from onnx_exporter.helpers.shapes import Size
 table = OpTable(opset=7)
 
 
-@table.op("aten::permute")
+@table.op("aten::permute", "aten::permute_copy")
 def permute(g: GraphContext, self: Value, dims: list[int]) -> Value:
     """``aten::permute(Tensor self, int[] dims)``: Transpose."""
     return emit.transpose(g, self, shapes.normalize_axes(dims, len(dims)))
@@ -27,7 +27,7 @@ def _swapped(g: GraphContext, x: Value, first: int, second: int) -> Value:
     return emit.transpose(g, x, perm)
 
 
-@table.op("aten::transpose", "aten::swapdims")
+@table.op("aten::transpose", "aten::swapdims", "aten::transpose_copy")
 def transpose(g: GraphContext, self: Value, dim0: int, dim1: int) -> Value:
     """``aten::transpose.int(Tensor self, int dim0, int dim1)``: Transpose."""
     return _swapped(g, self, dim0, dim1)
@@ -39,7 +39,7 @@ def swapaxes(g: GraphContext, self: Value, axis0: int, axis1: int) -> Value:
     return _swapped(g, self, axis0, axis1)
 
 
-@table.op("aten::t", "aten::mT", "aten::mH", "aten::adjoint", "aten::matrix_H")
+@table.op("aten::t", "aten::t_copy", "aten::mT", "aten::mH", "aten::adjoint", "aten::matrix_H")
 def t(g: GraphContext, self: Value) -> Value:
     """``aten::t(Tensor self)``, of matrices also ``aten::mT``: Transpose of the last two axes."""
     if self.dtype is not None and self.dtype.is_complex:

@@ -13,7 +13,7 @@ from onnx_exporter.helpers.shapes import Size
 table = OpTable(opset=7)
 
 
-@table.op("aten::expand")
+@table.op("aten::expand", "aten::expand_copy")
 def expand(g: GraphContext, self: Value, size: list[int | Value], implicit: bool = False) -> Value:
     """``aten::expand(Tensor self, SymInt[] size, *, bool implicit=False)``: Expand."""
     return emit.expand(g, self, size)
@@ -114,7 +114,7 @@ def repeat_interleave_tensor(
     return g.op("Gather", self, g.constant(index), axis=axis)
 
 
-@table.op("aten::unfold")
+@table.op("aten::unfold", "aten::unfold_copy")
 def unfold(g: GraphContext, self: Value, dimension: int, size: int, step: int) -> Value:
     """``aten::unfold(Tensor self, int dimension, int size, int step)``: Gather of every window."""
     rank = shapes.rank_of(g, self)

@@ -13,6 +13,9 @@ table = OpTable(opset=9)
 @table.op("aten::gather")
 def gather(g: GraphContext, self: Value, dim: int, index: Value) -> Value:
     """``aten::gather(Tensor self, int dim, Tensor index)``: GatherElements; below opset 11 Gather from the flattened tensor."""
+    if index.static_shape is not None and 0 in index.static_shape and self.dtype is not None:
+        # such an index may have any rank
+        return emit.full(g, list(index.static_shape), 0, self.dtype)
     if self.rank == 0 or index.rank == 0:
         data, places = (emit.unsqueeze(g, item, [0]) if item.rank == 0 else item for item in (self, index))
         found = indexing.gather_elements(g, data, places, 0)
@@ -37,20 +40,23 @@ def take_along_dim(g: GraphContext, self: Value, indices: Value, dim: int | None
 def nonzero(g: GraphContext, self: Value) -> Value:
     """``aten::nonzero(Tensor self)``: NonZero, transposed."""
     if self.rank == 0:
-        raise g.unsupported("nonzero of a tensor of rank 0")
+        # a position has no coordinates: all that there is to tell is whether there is one
+        held = emit.cast(g, emit.cast(g, self, torch.bool), torch.int64)
+        return g.op("ConstantOfShape", shapes.vector(g, [held, 0]), value=torch.zeros(1, dtype=torch.int64))
     return emit.transpose(g, g.op("NonZero", self), [1, 0])
 
 
 @table.op("aten::nonzero_numpy")
 def nonzero_numpy(g: GraphContext, self: Value) -> list[Value]:
-    """``aten::nonzero_numpy(Tensor self)``: NonZero, a vector for each axis."""
+    """``aten::nonzero_numpy(Tensor self)``: NonZero, a vector for each axis; rank 0 counts as a vector of one element."""
+    self = emit.unsqueeze(g, self, [0]) if self.rank == 0 else self
     return indexing.mask_positions(g, self)
 
 
 @table.op("aten::where")
 def where_condition(g: GraphContext, condition: Value) -> list[Value]:
     """``aten::where(Tensor condition)``: the same as ``aten::nonzero_numpy``."""
-    return indexing.mask_positions(g, condition)
+    return nonzero_numpy(g, condition)
 
 
 @table.op("aten::masked_select")
@@ -67,8 +73,8 @@ def masked_scatter(g: GraphContext, self: Value, mask: Value, source: Value) -> 
     How many places of the mask hold up to each one tells which element it takes (CumSum, opset 11); below that
     the first elements are scattered to the places (NonZero).
     """
-    if self.rank == 0 or mask.rank == 0:
-        raise g.unsupported("masked_scatter of a tensor of rank 0")
+    if self.rank == 0 and mask.rank == 0:
+        return emit.squeeze(g, masked_scatter(g, emit.unsqueeze(g, self, [0]), emit.unsqueeze(g, mask, [0]), source), [0])
     data, condition = indexing.broadcast(g, [self, mask])
     flat = emit.reshape(g, source, [-1])
     ones = emit.reshape(g, condition, [-1])
@@ -92,7 +98,37 @@ def one_hot(g: GraphContext, self: Value, num_classes: int | Value = -1) -> Valu
     if depth == -1:
         largest = g.op("ReduceMax", emit.reshape(g, self, [-1]), keepdims=0)
         depth = shapes.add(g, largest, 1)
+    if self.rank == 0:
+        return emit.squeeze(g, one_hot(g, emit.unsqueeze(g, self, [0]), depth), [0])
     return g.op("OneHot", self, shapes.scalar(g, depth), g.constant([0, 1], dtype=torch.int64), axis=-1)
+
+
+@table.op("aten::embedding_bag.padding_idx")
+def embedding_bag_padding_idx(
+    g: GraphContext,
+    weight: Value,
+    indices: Value,
+    offsets: Value,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Value | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> list[Value | None]:
+    """``aten::embedding_bag.padding_idx(Tensor weight, ..., int? padding_idx)``: as _embedding_bag, whose -1 says that there is none.
+
+    Here a negative index counts from the end.
+    """
+    if padding_idx is not None and padding_idx < 0:
+        rows = shapes.known_size(weight, 0)
+        if rows is None:
+            raise g.unsupported("a padding_idx that counts from the end of a table of unknown size")
+        padding_idx += rows
+    padding_idx = -1 if padding_idx is None else padding_idx
+    return embedding_bag(
+        g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+    )
 
 
 @table.op("aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only")
@@ -106,14 +142,12 @@ def embedding_bag(
     sparse: bool = False,
     per_sample_weights: Value | None = None,
     include_last_offset: bool = False,
-    padding_idx: int | None = -1,
+    padding_idx: int = -1,
 ) -> list[Value | None]:
     """``aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, ...)``: Gather, then MatMul with which bag has which.
 
     Of the four results only the first is of use without gradients, so the others are not made.
     """
-    if padding_idx is not None and padding_idx >= 0:
-        raise g.unsupported("padding_idx")
     rows = g.op("Gather", weight, indexing.positions(g, indices), axis=0)
     count = shapes.size(g, indices, 0)
     starts = emit.cast(g, offsets, torch.int64)
@@ -125,13 +159,15 @@ def embedding_bag(
     numbers = emit.unsqueeze(g, emit.arange(g, 0, count), [0])
     after = g.op("Not", g.op("Less", numbers, emit.unsqueeze(g, starts, [1])))
     inside = g.op("And", after, g.op("Less", numbers, emit.unsqueeze(g, ends, [1])))
+    if padding_idx >= 0:
+        inside = g.op("And", inside, emit.unsqueeze(g, g.call("aten::ne", indices, padding_idx), [0]))
     assert weight.dtype is not None
     if mode == 2:
         low = g.constant(torch.finfo(weight.dtype).min, like=weight)
         apart = g.op("Where", emit.unsqueeze(g, inside, [2]), emit.unsqueeze(g, rows, [0]), low)
         best = emit.reduce(g, "ReduceMax", apart, [1], keepdims=False)
-        empty = g.op("Not", g.op("Less", starts, ends))
-        return [g.op("Where", emit.unsqueeze(g, empty, [1]), g.constant(0, like=weight), best), None, None, None]
+        filled = emit.reduce(g, "ReduceMax", emit.cast(g, inside, torch.int32), [1], keepdims=True)
+        return [g.op("Where", emit.cast(g, filled, torch.bool), best, g.constant(0, like=weight)), None, None, None]
     share = emit.cast(g, inside, weight.dtype)
     total = emit.reduce(g, "ReduceSum", share, [1], keepdims=True)
     if per_sample_weights is not None:

@@ -91,18 +91,9 @@ def scatter_reduce(
     reduction = _reduction(g, reduce)
     if not include_self:
         assert self.dtype is not None
-        neutral = g.constant(_neutral(reduction, self.dtype), dtype=self.dtype)
+        neutral = g.constant(indexing.neutral_number(reduction, self.dtype), dtype=self.dtype)
         self = _scattered(g, self, dim, index, neutral, None)
     return _scattered(g, self, dim, index, src, reduction)
-
-
-def _neutral(reduction: str, dtype: torch.dtype) -> float:
-    if reduction in ("add", "mul"):
-        return 0 if reduction == "add" else 1
-    if dtypes.is_floating(dtype):
-        return float("-inf") if reduction == "max" else float("inf")
-    limits = torch.iinfo(dtype)
-    return limits.min if reduction == "max" else limits.max
 
 
 def _scatter_mean(g: GraphContext, x: Value, dim: int, index: Value, src: Value, include_self: bool) -> Value:
@@ -113,6 +104,51 @@ def _scatter_mean(g: GraphContext, x: Value, dim: int, index: Value, src: Value,
     ones = g.op("Add", g.op("Mul", x, 0.0), g.constant(1, like=x))
     first = ones if include_self else _scattered(g, ones, dim, index, g.constant(0, like=x), None)
     return g.op("Div", total, _scattered(g, first, dim, index, g.constant(1, like=x), "add"))
+
+
+@table.op("aten::index_reduce")
+def index_reduce(
+    g: GraphContext, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True
+) -> Value:
+    """``aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, ...)``: as ``aten::scatter_reduce``."""
+    if self.rank == 0:
+        parts = [emit.unsqueeze(g, item, [0]) if item.rank == 0 else item for item in (self, index, source)]
+        return emit.squeeze(g, index_reduce(g, parts[0], 0, parts[1], parts[2], reduce, include_self), [0])
+    rank = shapes.rank_of(g, self)
+    axis = shapes.normalize_axis(dim, rank)
+    vector = emit.unsqueeze(g, index, [0]) if index.rank == 0 else index
+    places = emit.unsqueeze(g, indexing.positions(g, vector), [own for own in range(rank) if own != axis])
+    places = emit.expand(g, places, shapes.sizes(g, source))
+    return scatter_reduce(g, self, axis, places, source, reduce, include_self)
+
+
+def _limited(g: GraphContext, x: Value, indices: list[Value | None]) -> list[Value | None]:
+    """Index tensors brought into their axes."""
+    result: list[Value | None] = []
+    for axis, index in enumerate(indices):
+        if index is not None:
+            size = shapes.scalar(g, shapes.size(g, x, axis))
+            index = emit.cast(g, index, torch.int64)
+            last = g.op("Sub", size, g.constant(1, dtype=torch.int64))
+            first = g.op("Sub", g.constant(0, dtype=torch.int64), size)
+            index = g.call("aten::minimum", g.call("aten::maximum", index, first), last)
+        result.append(index)
+    return result
+
+
+@table.op("aten::_unsafe_masked_index")
+def unsafe_masked_index(g: GraphContext, self: Value, mask: Value, indices: list[Value | None], fill: Value) -> Value:
+    """``aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill)``: ``aten::index``, then Where."""
+    assert self.dtype is not None
+    found = g.call("aten::index", self, _limited(g, self, indices))
+    return g.call("aten::where.self", mask, found, emit.cast(g, fill, self.dtype))  # type: ignore[no-any-return]
+
+
+@table.op("aten::_unsafe_masked_index_put_accumulate")
+def unsafe_masked_index_put(g: GraphContext, self: Value, mask: Value, indices: list[Value | None], values: Value) -> Value:
+    """``aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, ...)``: zeros are added where the mask is not."""
+    kept = g.call("aten::where.self", mask, values, g.constant(0, like=values))
+    return g.call("aten::index_put", self, _limited(g, self, indices), kept, True)  # type: ignore[no-any-return]
 
 
 @table.op("aten::select_scatter")

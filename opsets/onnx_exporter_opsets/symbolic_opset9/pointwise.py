@@ -76,14 +76,18 @@ def log1p(g: GraphContext, self: Value) -> Value:
 def atan2(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::atan2(Tensor self, Tensor other)``: Atan of the quotient, turned by pi where `other` is negative.
 
-    Signed zeros are taken for positive ones.
+    Zeros are told by their signs, infinite numbers are in the ratio of 1 to 1.
     """
-    zero, pi = g.constant(0, like=self), g.constant(torch.pi, like=self)
-    is_zero = g.call("aten::eq", g.op("Abs", g.op("Add", g.op("Abs", self), g.op("Abs", other))), zero)
-    slope = g.op("Atan", g.op("Div", self, other))
-    turned = emit.where(g, g.op("Less", self, zero), g.op("Sub", slope, pi), g.op("Add", slope, pi))
-    result = emit.where(g, g.op("Less", other, zero), turned, slope)
-    return emit.where(g, is_zero, zero, result)
+    zero, one, pi = (g.constant(number, like=self) for number in (0, 1, torch.pi))
+    infinity = g.constant(float("inf"), like=self)
+    y, x = g.op("Abs", self), g.op("Abs", other)
+    # 0 by 0 and infinity by infinity have no quotient
+    both_zero = g.call("aten::eq", g.op("Add", y, x), zero)
+    both_infinite = g.op("And", g.call("aten::eq", y, infinity), g.call("aten::eq", x, infinity))
+    ratio = emit.where(g, both_zero, zero, emit.where(g, both_infinite, one, g.op("Div", y, x)))
+    angle = g.op("Atan", ratio)
+    angle = emit.where(g, compute.sign_bit(g, other), g.op("Sub", pi, angle), angle)
+    return emit.where(g, compute.sign_bit(g, self), g.op("Neg", angle), angle)
 
 
 @table.op("aten::nan_to_num")

@@ -1,0 +1,19 @@
+"""Dropout that drops: in training mode, new in opset 12."""
+
+from __future__ import annotations
+
+import torch
+
+from onnx_exporter import GraphContext, OpTable, Value
+
+table = OpTable(opset=12)
+
+
+@table.op("aten::native_dropout")
+def native_dropout(g: GraphContext, input: Value, p: float, train: bool | None) -> tuple[Value, Value]:
+    """``aten::native_dropout(Tensor input, float p, bool? train)``: Dropout, whose ratio must be below 1."""
+    if train is False or p >= 1:
+        return g.previous(input, p, train)  # type: ignore[no-any-return]
+    ratio = g.constant(p, dtype=torch.float32)
+    result, mask = g.op("Dropout", input, ratio, g.constant(True), outputs=2)
+    return result, mask
