@@ -192,11 +192,22 @@ def _differences(
     size = expected.abs()
     default_rtol, default_atol = _TOLERANCES.get(dtype, _FLOAT8_TOLERANCE)
     rtol = default_rtol if rtol is None else rtol
-    atol = default_atol * _magnitude(size[expected.isfinite()]) if atol is None else atol
+    if atol is None:
+        # Results near zero are often differences of values of size 1, and no better than those are
+        rounding = min(_ROUNDING * _epsilon(dtype), default_atol)
+        atol = max(default_atol * _magnitude(size[expected.isfinite()]), rounding)
     difference = torch.where(finite, (actual - expected).abs(), 0.0)
     close = same | (finite & (difference <= rtol * size + atol))
     relative = torch.where(difference > 0, difference / size.clamp(min=torch.finfo(torch.float64).tiny), 0.0)
     return int((~close).sum()), float(difference.max()), float(relative.max())
+
+
+_ROUNDING = 4
+"""How many times the spacing of numbers near 1 always counts as equal."""
+
+
+def _epsilon(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 0.0
 
 
 def _magnitude(sizes: torch.Tensor) -> float:

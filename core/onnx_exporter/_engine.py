@@ -397,7 +397,10 @@ class Engine:
         similar = f"similar: {', '.join(close)}; " if close else ""
         if namespace == "aten":
             return f"{similar}add it with a symbolic function in a plugin (@table.op({name!r}); see CONTRIBUTING.md)"
-        return f"{similar}try: pip install exporter-plugin-{namespace}, or add a symbolic function (@table.op({name!r}))"
+        if namespace in ("prim", "higher_order"):
+            return "control flow is not converted yet; tracing without it, or a model without branches and loops on data, is"
+        plugin = f"look for a plugin (by convention exporter-plugin-{namespace})"
+        return f"{similar}{plugin}, or add a symbolic function (@table.op({name!r}))"
 
     def _symbolic_error(self, node: SourceNode, candidate: Candidate, error: Exception) -> SymbolicError:
         kind = "" if isinstance(error, NodeError) else f"{type(error).__name__}: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import os
 import tempfile
 import warnings
@@ -38,7 +39,7 @@ from onnx_exporter._source.graph import SourceGraph
 from onnx_exporter._verify import verify_file
 from onnx_exporter._write import WrittenFile, check_target, write_model, write_model_to_stream
 from onnx_exporter.compat import exporting
-from onnx_exporter.errors import ArgumentError
+from onnx_exporter.errors import ArgumentError, CaptureError
 from onnx_exporter.helpers import dtypes
 
 DEFAULT_OPSET = 18
@@ -141,14 +142,24 @@ def export(
         raise ArgumentError(f"capture is {capture!r}; it must be 'trace' or 'export'")
     if isinstance(f, str | os.PathLike):
         check_target(f)  # a wrong path should not cost a capture first
+    elif f is not None and not _takes_bytes(f):
+        raise ArgumentError(f"f is {type(f).__name__}; give a path, a file opened in binary mode, or None")
+    _check_verification(verify, verify_args, rtol, atol)
     report = progress or (lambda stage: None)
-    plugin_set = load_plugins(plugins, prefer)
+    plugin_set = load_plugins(_as_list(plugins), _as_list(prefer))
     for failure in plugin_set.failures:
         warnings.warn(
             f"plugin {failure.info} failed to load and is left out: {failure.error}",
             ExportWarning,
             stacklevel=2,
         )
+    if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        raise CaptureError(
+            f"model is a {type(model).__name__}; scripted and traced models cannot be converted yet: "
+            "pass the torch.nn.Module itself"
+        )
+    if isinstance(model, type):
+        raise ArgumentError(f"model is the class {model.__name__}; pass an instance of it")
     if isinstance(model, torch.export.ExportedProgram):
         module: Any = model
     elif isinstance(model, torch.nn.Module):
@@ -177,6 +188,25 @@ def export(
                 result, module, inputs, alt_args=verify_args or (), rtol=rtol, atol=atol, custom_op_libraries=custom_op_libraries
             )
     return result
+
+
+def _as_list(given: Any) -> Sequence[Any]:
+    """One name, table or object stands for a list of it."""
+    return list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
+
+
+def _takes_bytes(target: Any) -> bool:
+    return hasattr(target, "write") and not isinstance(target, io.TextIOBase)
+
+
+def _check_verification(verify: Any, verify_args: Any, rtol: Any, atol: Any) -> None:
+    if not isinstance(verify, bool):
+        raise ArgumentError(f"verify is {verify!r}; it must be True or False")
+    if verify_args is not None and not isinstance(verify_args, list | tuple):
+        raise ArgumentError(f"verify_args is {type(verify_args).__name__}; give a list of arguments, each like args")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0):
+            raise ArgumentError(f"{name} is {value!r}; it must be a number that is not negative")
 
 
 def _checked_opset(opset: int | None) -> int:
@@ -268,6 +298,8 @@ def convert(
         UnsupportedOpError: If operators cannot be converted; it lists all of them.
         SymbolicError: If a symbolic function fails.
     """
+    if not graph.outputs:
+        raise CaptureError("the model returns no tensor, so there is nothing to export; forward must return tensors")
     names = _output_names(output_names, [value.name for value in graph.inputs], len(graph.outputs))
     check_dynamic_names(dynamic_axes, [value.name for value in graph.inputs], names)
     builder = Builder(opset)
@@ -297,6 +329,8 @@ def convert(
 
 
 def _output_names(given: Sequence[str] | None, input_names: Sequence[str], count: int) -> list[str]:
+    if isinstance(given, str):
+        raise ArgumentError(f"output_names is the string {given!r}; give a list of names: [{given!r}]")
     given = list(given or ())
     if any(not isinstance(name, str) or not name for name in given):
         raise ArgumentError(f"output_names must be a list of non-empty strings, got {given!r}")
@@ -355,8 +389,6 @@ def _warn_baked(captured: Captured, inputs: ModelInputs) -> None:
 def _write(model: ir.Model, target: Any, external_data: bool | None) -> WrittenFile | None:
     if isinstance(target, str | os.PathLike):
         return write_model(model, target, external_data=external_data)
-    if not hasattr(target, "write"):
-        raise ArgumentError(f"f is {type(target).__name__}; give a path, a binary file or None")
     write_model_to_stream(model, target)
     return None
 

@@ -72,12 +72,20 @@ class LoadedPlugin:
     seconds: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class PluginSet:
     """The plugins of one export: what was found, what was loaded, and the registry made of it."""
 
     plugins: tuple[LoadedPlugin, ...]
-    registry: Registry
+
+    @functools.cached_property
+    def registry(self) -> Registry:
+        """Who converts what.
+
+        Raises:
+            RegistrationError: If two plugins claim one operator.
+        """
+        return Registry(plugin.provider for plugin in self.plugins if plugin.provider)
 
     def passes(self, stage: str) -> list[Any]:
         """Returns the passes that the loaded plugins contribute at `stage`, sorted by plugin name."""
@@ -122,7 +130,6 @@ def load_plugins(choice: Iterable[Any] = (), prefer: Sequence[str] = ()) -> Plug
 
     Raises:
         PluginError: If a plugin that was named is not installed, is disabled, or failed to load.
-        RegistrationError: If two plugins claim one operator.
     """
     names: list[str] = []
     given: list[Any] = []
@@ -137,7 +144,7 @@ def load_plugins(choice: Iterable[Any] = (), prefer: Sequence[str] = ()) -> Plug
 
 @functools.lru_cache(maxsize=8)
 def _plugin_set(plugins: tuple[LoadedPlugin, ...]) -> PluginSet:
-    return PluginSet(plugins, Registry(plugin.provider for plugin in plugins if plugin.provider))
+    return PluginSet(plugins)
 
 
 @functools.lru_cache(maxsize=8)
@@ -189,7 +196,7 @@ def _load(info: PluginInfo, *, preferred: bool) -> LoadedPlugin:
         plugin = entry_point.load()
         precedence = Precedence.OPSET if info.is_builtin else Precedence.PREFERRED if preferred else Precedence.PLUGIN
         loaded = _collect(info, plugin, precedence)
-    except Exception as error:  # a plugin is foreign code: it may raise anything, and must not take the others down
+    except (Exception, SystemExit) as error:  # a plugin is foreign code: it may raise anything, and must not take the others down
         loaded = LoadedPlugin(info, error=f"{type(error).__name__}: {error}")
     loaded = dataclasses.replace(loaded, seconds=time.perf_counter() - start)
     if os.environ.get(TRACE_VARIABLE):

@@ -10,6 +10,7 @@ import dataclasses
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -74,9 +75,9 @@ def write_model(model: ir.Model, path: str | os.PathLike[str], *, external_data:
             with _explained(data_path, layout.data_size):
                 if data_path.is_dir():
                     raise IsADirectoryError(errno.EISDIR, "is a directory", str(data_path))
-                _write_new(data_temporary, layout.data_chunks())
+                _write_new(data_temporary, layout.data_chunks(), data_path)
         with _explained(target, layout.size):
-            _write_new(model_temporary, layout.model_chunks())
+            _write_new(model_temporary, layout.model_chunks(), target)
             with _replaced(data_temporary, data_path) if data_temporary is not None else contextlib.nullcontext():
                 model_temporary.replace(target.resolve())
     return WrittenFile(str(target), str(data_path) if has_data else None, layout.size, layout.data_size)
@@ -128,9 +129,11 @@ def _choose(layout: Layout, location: str, external_data: bool | None) -> Layout
     return layout
 
 
-def _write_new(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
-    """Creates `path`, which must not exist, with the mode that any new file gets."""
+def _write_new(path: Path, chunks: Iterable[bytes | memoryview], replaces: Path | None = None) -> None:
+    """Creates `path`, which must not exist, with the mode of the file that it replaces, or else that of any new file."""
     with path.open("xb") as stream:
+        if replaces is not None and replaces.is_file():
+            path.chmod(stat.S_IMODE(replaces.stat().st_mode))
         _write_all(stream, chunks)
 
 

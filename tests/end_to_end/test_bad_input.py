@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import resource
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from onnx_exporter import (
     ExportError,
     GraphContext,
     OpTable,
+    PluginError,
     SymbolicError,
     UnsupportedOpError,
     Value,
@@ -67,7 +70,7 @@ def test_unsupported_operators_are_listed_all_at_once(capture, tmp_path):
     assert "2 operators cannot be converted at opset 13" in text
     assert "module 'block.inner'" in text
     assert f"{__file__}:" in text
-    assert "pip install exporter-plugin-nowhere" in text
+    assert "exporter-plugin-nowhere" in text
     assert "@table.op('nowhere::first')" in text
     assert path.read_bytes() == b"what was there"
 
@@ -261,3 +264,64 @@ def test_nodes_that_onnx_does_not_allow(make, message):
 def test_every_error_is_one_family():
     for kind in (ArgumentError, CaptureError, SymbolicError, UnsupportedOpError, VerificationError, WriteError):
         assert issubclass(kind, ExportError)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"verify": "no"}, "verify is 'no'"),
+        ({"verify_args": torch.ones(2)}, "verify_args is Tensor"),
+        ({"atol": "a"}, "atol is 'a'"),
+        ({"rtol": -1}, "rtol is -1"),
+        ({"input_names": "x"}, r"input_names is the string 'x'; give a list"),
+        ({"output_names": "y"}, r"output_names is the string 'y'; give a list"),
+        ({"dynamic_axes": {"input": {0: "n", 1: "n"}}}, "sizes 2 and 3 there; axes of one name have one size"),
+    ],
+)
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_more_wrong_arguments(options, message, capture):
+    with pytest.raises(ArgumentError, match=message):
+        export(nn.ReLU(), (X,), capture=capture, **options)
+
+
+def test_a_text_file_is_no_target():
+    with pytest.raises(ArgumentError, match="binary mode"):
+        export(nn.ReLU(), (X,), io.StringIO())
+
+
+def test_one_plugin_need_not_be_a_list():
+    with pytest.raises(PluginError, match="no plugin named 'absent'"):
+        export(nn.ReLU(), (X,), plugins="absent")
+
+
+def test_a_class_is_no_model():
+    with pytest.raises(ArgumentError, match="model is the class Linear"):
+        export(nn.Linear, (X,))
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_a_model_without_tensors(capture):
+    with pytest.raises(CaptureError, match="no tensor"):
+        export(lambda x: None, (X,), capture=capture)
+
+
+def test_a_scripted_model_is_refused_by_name():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scripting itself is deprecated
+        scripted = torch.jit.script(nn.ReLU())
+    with pytest.raises(CaptureError, match="scripted and traced models cannot be converted yet"):
+        export(scripted, (X,))
+
+
+def test_the_mode_of_a_file_is_kept(tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"what was there")
+    path.chmod(0o600)
+    export(nn.ReLU(), (X,), path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_small_results_of_large_values_verify():
+    """A mean of normalised values is zero but for rounding."""
+    model = lambda x: nn.functional.layer_norm(x, (64,)).mean()  # noqa: E731
+    assert export(model, (torch.randn(8, 64),), verify=True).comparison.ok

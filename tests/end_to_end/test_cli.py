@@ -32,6 +32,9 @@ number = 3
 def broken():
     return 5
 
+def unready():
+    raise ValueError("not ready")
+
 class Baked(torch.nn.Module):
     def forward(self, x):
         return x + 1 if x.shape[0] > 2 else x - 1
@@ -55,6 +58,8 @@ class Fails(torch.nn.Module):
 def run(tmp_path, monkeypatch, capsys):
     """Returns ``run(*arguments)``, which gives exit code, standard output and standard error."""
     (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "wrong.py").write_text("import a_module_that_is_not_there")
+    (tmp_path / "syntax.py").write_text("def broken(:")
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -176,6 +181,10 @@ def test_capture_export_and_external_data(run):
             3,
             "differs from PyTorch",
         ),
+        (["export", "net.py:unready", "--args", "torch.randn(2,3)"], 2, "ValueError: not ready at "),
+        (["export", "wrong.py:Net"], 2, "cannot load wrong.py: ModuleNotFoundError"),
+        (["export", "syntax.py:Net"], 2, "cannot load syntax.py: SyntaxError"),
+        (["export", "net.py:Net", "--args", "torch.randn(2,3)", "--weights", "net.py"], 2, "no state dict"),
         (["nothing"], 2, "No such command"),
     ],
 )
@@ -211,6 +220,12 @@ def test_explain_tells_who(run):
     assert "activation.py" in out
 
 
+def test_explain_an_operator_that_writes_in_place(run):
+    out = run("explain", "aten::add_")[1]
+    assert "it is converted as aten::add" in out
+    assert "converted by" in out
+
+
 def test_explain_tells_the_opset_that_has_it(run):
     assert "opset 9 has it" in run("explain", "aten::erf", "--opset", "8")[1]
 
@@ -220,7 +235,7 @@ def test_explain_tells_where_it_belongs(run):
     assert "nobody converts" in out
     assert "belongs in pool" in out
     assert "schema" in out
-    assert "pip install exporter-plugin-foo" in run("explain", "foo::bar")[1]
+    assert "exporter-plugin-foo" in run("explain", "foo::bar")[1]
 
 
 def test_explain_shows_what_was_not_asked(run):

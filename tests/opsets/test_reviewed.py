@@ -17,10 +17,13 @@ ROOT = Path(__file__).parents[2] / "opsets" / "onnx_exporter_opsets"
 
 def _form(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
     """What a symbolic function relies on: inputs, outputs and attributes, but not the element types."""
+    attributes = [
+        (item.name, str(item.type), item.required, str(item.default_value).strip()) for item in schema.attributes.values()
+    ]
     return (
         [(item.name, str(item.option), item.is_homogeneous, item.min_arity) for item in schema.inputs],
         [(item.name, str(item.option)) for item in schema.outputs],
-        sorted((item.name, str(item.type), item.required, str(item.default_value).strip()) for item in schema.attributes.values()),
+        sorted(attributes),
     )
 
 

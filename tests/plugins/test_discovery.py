@@ -87,6 +87,25 @@ def test_what_is_wrong_with_a_plugin_is_said(install, code, message):
     assert message in state_of("demo").error
 
 
+def test_a_plugin_that_exits_takes_nobody_along(install):
+    install("exits", "raise SystemExit(7)")
+    assert "SystemExit: 7" in state_of("exits").error
+
+
+def test_clashing_plugins_are_still_listed(install, monkeypatch, capsys):
+    from onnx_exporter._cli import main
+
+    install("demo", GOOD)
+    install("other", GOOD)
+    monkeypatch.setattr(sys, "argv", ["onnx-exporter", "plugins"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    shown = capsys.readouterr()
+    assert stopped.value.code == 1
+    assert "exporter-plugin-demo" in shown.out
+    assert "two plugins convert 'demo::double'" in shown.err
+
+
 def test_a_missing_plugin(install):
     install("demo", GOOD)
     with pytest.raises(

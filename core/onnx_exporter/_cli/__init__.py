@@ -7,6 +7,8 @@ PyTorch; 4 operators are not supported; 130 interrupted.
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import TextIO
 
 import click
 
@@ -37,7 +39,9 @@ for command in (export, plugins, ops, explain):
 def main() -> None:
     """Runs the command and turns the exporter's errors into messages and exit codes."""
     try:
-        code = cli.main(standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
         code = INTERRUPTED
     except click.ClickException as error:
@@ -45,8 +49,24 @@ def main() -> None:
         code = error.exit_code
     except ExportError as error:
         click.echo(f"error: {error}", err=True)
+        file = getattr(getattr(error, "result", None), "file", None)
+        if file is not None:
+            click.echo(f"the file is at {file.path}", err=True)
         code = _exit_code(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Shows a warning as a message; a line of this package would tell the user nothing."""
+    if not issubclass(category, DeprecationWarning | FutureWarning):
+        click.echo(f"warning: {message}", err=True)
 
 
 def _exit_code(error: ExportError) -> int:

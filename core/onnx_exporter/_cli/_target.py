@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -42,8 +43,9 @@ def load_model(target: str, keywords: dict[str, Any], weights: str | None) -> An
     elif callable(found):
         try:
             model = found(**keywords)
-        except TypeError as error:
-            raise ArgumentError(f"{target} cannot be called with {keywords or 'no arguments'}: {error}") from error
+        except Exception as error:  # the factory is the user's code and may raise anything
+            what = keywords or "no arguments"
+            raise ArgumentError(f"{target} cannot be called with {what}: {_what_happened(error)}") from error
     else:
         raise ArgumentError(f"{target} is {type(found).__name__}; it must be a module, an ExportedProgram or a factory of one")
     if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram):
@@ -63,7 +65,10 @@ def _import(place: str) -> ModuleType:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as error:  # the file is the user's code and may raise anything
+            raise ArgumentError(f"cannot load {place}: {_what_happened(error)}") from error
         return module
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
@@ -72,7 +77,20 @@ def _import(place: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (place == error.name or place.startswith(f"{error.name}.")):
             raise ArgumentError(f"there is no module {place!r}: {error}") from error
-        raise
+        raise ArgumentError(f"cannot load {place}: {_what_happened(error)}") from error
+    except (Exception, SystemExit) as error:  # the module is the user's code and may raise anything
+        raise ArgumentError(f"cannot load {place}: {_what_happened(error)}") from error
+
+
+def _what_happened(error: BaseException) -> str:
+    """The error with the innermost line of code that is not in this package."""
+    place = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not frame.filename.startswith((str(Path(__file__).parent), "<frozen")):
+            place = f" at {frame.filename}:{frame.lineno}"
+    if isinstance(error, SyntaxError):
+        place = f" at {error.filename}:{error.lineno}"
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def _load_weights(model: Any, weights: str) -> None:
@@ -81,10 +99,11 @@ def _load_weights(model: Any, weights: str) -> None:
     try:
         state = torch.load(weights, map_location="cpu", weights_only=True)
         model.load_state_dict(state)
-    except (OSError, RuntimeError, ValueError, EOFError, AttributeError, TypeError) as error:
+    except (OSError, RuntimeError) as error:
         raise ArgumentError(f"--weights {weights}: {error}") from error
-    except Exception as error:  # what torch.load raises on a pickle that weights_only refuses is not a public class
-        raise ArgumentError(f"--weights {weights} cannot be loaded with weights_only=True: {error}") from error
+    except Exception as error:  # what torch.load raises on a file that it cannot or must not read is of any class
+        message = f"--weights {weights} is no state dict that weights_only=True loads: {_what_happened(error)}"
+        raise ArgumentError(message) from error
 
 
 def evaluate_args(expression: str | None) -> Any:

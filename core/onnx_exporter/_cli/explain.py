@@ -23,6 +23,11 @@ def explain(operator: str, opset: int, plugin: tuple[str, ...], prefer: tuple[st
     plugins = load_plugins(plugin, prefer)
     registry = plugins.registry
     name, _, overload = operator.partition(".")
+    functional = name.removesuffix("_")
+    known = {key.partition(".")[0] for key, _ in registry.operators()}
+    if functional != name and not name.endswith("__") and functional in known:
+        click.echo(f"{name} writes in place; it is converted as {functional}")
+        name = functional
     overloads = [overload] if overload else ["", *_registered_overloads(registry, name)]
     found = False
     for each in overloads:
@@ -77,7 +82,7 @@ def _show_nobody(operator: str, name: str, overload: str, opset: int, plugins: P
     if not schemas:
         click.echo("  PyTorch knows no operator of this name (is the library that defines it imported?)")
     namespace = name.partition("::")[0]
-    close = registry.close_names(name)
+    close = [other for other in registry.close_names(name) if other != name]
     if close:
         click.echo(f"  similar       {', '.join(close)}")
     if later is None and namespace == "aten":
@@ -86,7 +91,8 @@ def _show_nobody(operator: str, name: str, overload: str, opset: int, plugins: P
         )
         click.echo("                (see CONTRIBUTING.md: add an operator in five minutes)")
     elif later is None:
-        click.echo(f"  try           pip install exporter-plugin-{namespace}, or write a plugin (docs/writing-a-plugin.md)")
+        plugin = f"a plugin (by convention exporter-plugin-{namespace})"
+        click.echo(f"  try           {plugin}, or write one (docs/writing-a-plugin.md)")
 
 
 def _schemas(name: str) -> list[str]:

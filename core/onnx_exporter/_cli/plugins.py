@@ -15,7 +15,8 @@ from onnx_exporter._plugins import LoadedPlugin, load_plugins
 @plugin_options
 def plugins(verbose: bool, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> None:
     """Lists the installed plugins, and what is wrong with those that failed to load."""
-    found = load_plugins(plugin, prefer).plugins
+    plugin_set = load_plugins(plugin, prefer)
+    found = plugin_set.plugins
     shown = [item for item in found if verbose or not item.info.is_builtin]
     table = Table(box=None, pad_edge=False)
     for column in ("plugin", "distribution", "version", "operators", "state", *(("entry point", "load ms") if verbose else ())):
@@ -30,6 +31,7 @@ def plugins(verbose: bool, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> 
     builtin = sum(item.info.is_builtin for item in found)
     if not verbose:
         console.print(f"{builtin} opset packages are built in; --verbose shows them", highlight=False)
+    _ = plugin_set.registry  # raises if two of them claim one operator
 
 
 def _operators(plugin: LoadedPlugin) -> int:

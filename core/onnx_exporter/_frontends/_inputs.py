@@ -112,7 +112,22 @@ def model_inputs(
     for (path, leaf), name in zip(found, names, strict=True):
         axes = _axes_of(name, leaf, dynamic_axes)
         tensors.append(InputTensor(name, leaf, parameters[_root(path)], axes))
+    _check_symbols(tensors)
     return ModelInputs(args, kwargs, tuple(tensors), tuple(leaf for _, leaf in paths), spec)
+
+
+def _check_symbols(tensors: Sequence[InputTensor]) -> None:
+    """Axes of one name have one size, also in the example."""
+    seen: dict[str, tuple[str, int, int]] = {}
+    for item in tensors:
+        for axis, symbol in item.dynamic.items():
+            size = item.tensor.shape[axis]
+            name, other_axis, other_size = seen.setdefault(symbol, (item.name, axis, size))
+            if size != other_size:
+                raise ArgumentError(
+                    f"dynamic_axes calls axis {other_axis} of {name!r} and axis {axis} of {item.name!r} both {symbol!r}, "
+                    f"but the example has sizes {other_size} and {size} there; axes of one name have one size, so give them two names"
+                )
 
 
 def check_dynamic_names(dynamic_axes: DynamicAxes | None, inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -163,6 +178,8 @@ def _default_name(path: tuple[Any, ...], parameters: dict[Any, str]) -> str:
 
 def chosen_names(own: list[str], given: Sequence[str] | None) -> list[str]:
     """Given names first, then the parameters' own; all different."""
+    if isinstance(given, str):
+        raise ArgumentError(f"input_names is the string {given!r}; give a list of names: [{given!r}]")
     given = list(given or ())
     if any(not isinstance(name, str) or not name for name in given):
         raise ArgumentError(f"input_names must be a list of non-empty strings, got {given!r}")
@@ -195,7 +212,9 @@ def normalise_axes(name: str, rank: int, axes: Any) -> dict[int, str]:
     named = dict(axes) if isinstance(axes, Mapping) else dict.fromkeys(axes, "")
     result = {}
     for axis, symbol in named.items():
-        if not isinstance(axis, int) or isinstance(axis, bool) or not -rank <= axis < rank:
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise ArgumentError(f"dynamic_axes[{name!r}] names axis {axis!r}; an axis is an int")
+        if not -rank <= axis < rank:
             raise ArgumentError(
                 f"dynamic_axes[{name!r}] names axis {axis!r}, but {name!r} has {rank} dimensions (axes 0 to {rank - 1})"
             )

@@ -65,8 +65,15 @@ def _by_digits(g: GraphContext, a: Value, b: Value, function: Callable[..., np.n
     results = g.constant(function(digit[:, None], digit[None, :]).reshape(-1))
     pairs = g.op("Add", g.op("Mul", _digits(g, a, count), g.constant([16])), _digits(g, b, count))
     found = g.op("Gather", results, pairs, axis=0)
-    values = [16**place for place in range(count)]
-    total = emit.reduce(g, "ReduceSum", g.op("Mul", found, g.constant(values, dtype=torch.int64)), [-1], keepdims=False)
+    halves = []
+    for start in range(0, count, 8):
+        # ONNX Runtime adds integers up in double, so no more than 32 bits at a time
+        values = [16 ** (place - start) if start <= place < start + 8 else 0 for place in range(count)]
+        share = g.op("Mul", found, g.constant(values, dtype=torch.int64))
+        halves.append(emit.reduce(g, "ReduceSum", share, [-1], keepdims=False))
+    total = halves[0]
+    if len(halves) == 2:
+        total = g.op("Add", total, g.op("Mul", halves[1], g.constant(2**32, dtype=torch.int64)))
     assert a.dtype is not None
     return emit.cast(g, total, a.dtype)
 

@@ -24,8 +24,18 @@ def erfc(g: GraphContext, self: Value) -> Value:
 
 @table.op("aten::sign", "aten::sgn")
 def sign(g: GraphContext, self: Value) -> Value:
-    """``aten::sign(Tensor self)``: Sign."""
+    """``aten::sign(Tensor self)``: Sign; 0 of NaN."""
+    if dtypes.is_floating(self.dtype):
+        return emit.where(g, g.op("IsNaN", self), g.constant(0, like=self), g.op("Sign", self))
     return self if self.dtype is torch.bool else compute.wide_op(g, "Sign", self)
+
+
+@table.op("aten::hypot", promote=("self", "other"))
+def hypot(g: GraphContext, self: Value, other: Value) -> Value:
+    """``aten::hypot(Tensor self, Tensor other)``: as before; infinity where one is infinite, whatever the other is."""
+    infinity = g.constant(float("inf"), like=self)
+    infinite = g.op("Or", *[g.call("aten::eq", g.op("Abs", item), infinity) for item in (self, other)])
+    return emit.where(g, infinite, infinity, g.previous(self, other))
 
 
 @table.op("aten::sinh", promote=("self",), float_result=True)

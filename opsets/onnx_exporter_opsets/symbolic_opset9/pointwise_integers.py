@@ -14,7 +14,7 @@ table = OpTable(opset=9)
 def gcd(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::gcd(Tensor self, Tensor other)``: Euclid's algorithm in a Loop, until every remainder is 0."""
     assert self.dtype is not None
-    a, b = (g.op("Abs", emit.cast(g, value, torch.int64)) for value in indexing.broadcast(g, [self, other]))
+    a, b = (g.op("Abs", emit.cast(g, value, torch.int64)) for value in indexing.broadcast(g, [other, self]))
     zero, one = g.constant(0, dtype=torch.int64), g.constant(1, dtype=torch.int64)
 
     def goes_on(divisor: Value) -> Value:
@@ -27,7 +27,7 @@ def gcd(g: GraphContext, self: Value, other: Value) -> Value:
     ) as body:
         _, _, first, second = body.inputs
         done = g.call("aten::eq", second, zero)
-        rest = g.call("aten::remainder", first, emit.where(g, done, one, second))
+        rest = g.call("aten::fmod", first, emit.where(g, done, one, second))
         divided, divisor = emit.where(g, done, first, second), emit.where(g, done, zero, rest)
         body.outputs = (goes_on(divisor), divided, divisor)
     result, _ = g.op("Loop", None, start, a, b, body=body.graph, outputs=2)

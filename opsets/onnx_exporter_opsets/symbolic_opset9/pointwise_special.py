@@ -67,11 +67,16 @@ def logaddexp2(g: GraphContext, self: Value, other: Value) -> Value:
 
 @table.op("aten::ldexp.Tensor")
 def ldexp(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::ldexp.Tensor(Tensor self, Tensor other)``: Mul by a power of two."""
+    """``aten::ldexp.Tensor(Tensor self, Tensor other)``: Mul by a power of two, in double, so that the power is never infinite."""
     dtype = g.result_dtype or dtypes.promote([self, other])
     dtype = dtype if dtype.is_floating_point else dtypes.default_float()
-    power = g.op("Pow", g.constant(2.0, dtype=dtype), emit.cast(g, other, dtype))
-    return g.op("Mul", emit.cast(g, self, dtype), power)
+    exponent = emit.cast(g, other, torch.float64)
+    if dtype is not torch.float64:
+        for op_type, bound in (("Greater", 600.0), ("Less", -600.0)):
+            limit = g.constant(bound, dtype=torch.float64)
+            exponent = emit.where(g, g.op(op_type, exponent, limit), limit, exponent)
+    power = g.op("Pow", g.constant(2.0, dtype=torch.float64), exponent)
+    return emit.cast(g, g.op("Mul", emit.cast(g, self, torch.float64), power), dtype)
 
 
 @table.op("aten::frexp.Tensor")
