@@ -194,8 +194,9 @@ class _Converter:
         made = self.env[node.inputsAt(0).unique()]
         outputs = list(node.outputs())
         if isinstance(made, _PendingList):
-            made.node.outputs = [SourceValue("", self._type(output)) for output in outputs]
-            made = made.node.outputs
+            parts = [SourceValue("", self._type(output)) for output in outputs]
+            made.node.outputs = [*made.node.outputs, *parts]  # results before the list stay
+            made = parts
         for output, item in zip(outputs, made, strict=True):
             self.env[output.unique()] = item
 

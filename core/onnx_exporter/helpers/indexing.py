@@ -188,7 +188,7 @@ def _sum_type(x: Value) -> torch.dtype | None:
     """The type to add up in: runtimes scatter no 16-bit floats with a reduction, and MatMul takes no small integers."""
     if x.dtype in (torch.float16, torch.bfloat16):
         return torch.float32
-    return torch.int64 if x.dtype in (torch.uint8, torch.int8, torch.int16) else x.dtype
+    return torch.int64 if x.dtype in (torch.uint8, torch.int8, torch.int16, torch.bool) else x.dtype
 
 
 def _one_hot_rows(g: GraphContext, index: Value, size: Size, like: Value) -> Value:

@@ -15,6 +15,8 @@ def einsum(g: GraphContext, equation: str, tensors: list[Value], path: list[int]
     The order of contraction (`path`) changes nothing but rounding. The result's letters are always
     written: without them PyTorch and ONNX Runtime may sort capital letters differently.
     """
+    if tensors[0].dtype is None or not tensors[0].dtype.is_floating_point:
+        return g.previous(equation, tensors, path)  # type: ignore[no-any-return]
     terms = equation.replace(" ", "").partition("->")[0].split(",")
     hidden = {shapes.rank_of(g, x) - len(term) + 3 for x, term in zip(tensors, terms, strict=True) if "..." in term}
     if len(hidden) > 1:

@@ -198,7 +198,7 @@ def _extreme_of_integers(g: GraphContext, op_type: str, a: Value, b: Value) -> V
     """Chooses by comparing, through arithmetic that may wrap around and back."""
     chosen = g.call("aten::gt" if op_type == "Max" else "aten::lt", a, b)
     if g.opset >= 9:
-        return emit.where(g, chosen, a, b)
+        return g.call("aten::where.self", chosen, a, b)  # type: ignore[no-any-return]
     dtype = compute.wide_dtype(a.dtype)
     assert dtype is not None and a.dtype is not None
     first, second = emit.cast(g, a, dtype), emit.cast(g, b, dtype)

@@ -16,12 +16,12 @@ def _floating(g: GraphContext, x: Value) -> Value:
     return x if dtypes.is_floating(x.dtype) else emit.cast(g, x, g.result_dtype or dtypes.default_float())
 
 
-def _areas(g: GraphContext, y: Value, x: Value | None, dx: float, axis: int) -> Value:
-    """Twice the area under each piece."""
+def _areas(g: GraphContext, y: Value, x: Value | None, axis: int) -> Value:
+    """The sum of the ends of each piece, times its length where `x` tells it; integers stay such, and wrap, as in PyTorch."""
     rank = shapes.rank_of(g, y)
-    pairs = g.call("aten::add", emit.slice_(g, y, axis, 1, _END), emit.slice_(g, y, axis, 0, -1))
+    pairs: Value = g.call("aten::add", emit.slice_(g, y, axis, 1, _END), emit.slice_(g, y, axis, 0, -1))
     if x is None:
-        return g.call("aten::mul", pairs, g.constant(dx, like=pairs))  # type: ignore[no-any-return]
+        return pairs
     # sample points of lower rank lie along the axis of integration if they are a vector, else count from the last axis
     if shapes.rank_of(g, x) == 1:
         x = emit.unsqueeze(g, x, [own for own in range(rank) if own != axis])
@@ -30,30 +30,29 @@ def _areas(g: GraphContext, y: Value, x: Value | None, dx: float, axis: int) -> 
     if shapes.known_size(x, axis) == 1:
         raise g.unsupported("one sample point for several samples")
     steps = g.call("aten::sub", emit.slice_(g, x, axis, 1, _END), emit.slice_(g, x, axis, 0, -1))
-    return g.call("aten::mul", pairs, steps)  # type: ignore[no-any-return]
+    return g.call("aten::mul", steps, pairs)  # type: ignore[no-any-return]
 
 
-def _integrand(g: GraphContext, y: Value, x: Value | None, dim: int) -> tuple[Value, Value | None, int]:
+def _integral(g: GraphContext, y: Value, x: Value | None, dx: float, dim: int, sum_op: str) -> Value:
     axis = shapes.normalize_axis(dim, shapes.rank_of(g, y))
     if x is not None and shapes.rank_of(g, x) > shapes.rank_of(g, y):
         raise g.unsupported("sample points of a higher rank than the samples")
-    return _floating(g, y), None if x is None else _floating(g, x), axis
+    total = _floating(g, g.call(sum_op, _areas(g, y, x, axis), axis if sum_op == "aten::cumsum" else [axis]))
+    if x is not None:
+        return g.op("Div", total, g.constant(2, like=total))
+    return g.op("Mul", total, g.constant(dx / 2, like=total))
 
 
 @table.op("aten::trapezoid", "aten::trapz")
 def trapezoid(g: GraphContext, y: Value, x: Value | None = None, dx: float = 1, dim: int = -1) -> Value:
     """``aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1)`` and ``.dx``: half the sum of neighbours times their distance."""
-    y, x, axis = _integrand(g, y, x, dim)
-    total = g.call("aten::sum", _areas(g, y, x, dx, axis), [axis])
-    return g.op("Div", total, g.constant(2, like=total))
+    return _integral(g, y, x, dx, dim, "aten::sum")
 
 
 @table.op("aten::cumulative_trapezoid")
 def cumulative_trapezoid(g: GraphContext, y: Value, x: Value | None = None, dx: float = 1, dim: int = -1) -> Value:
     """``aten::cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1)`` and ``.dx``: as trapezoid, with running sums."""
-    y, x, axis = _integrand(g, y, x, dim)
-    total = g.call("aten::cumsum", _areas(g, y, x, dx, axis), axis)
-    return g.op("Div", total, g.constant(2, like=total))
+    return _integral(g, y, x, dx, dim, "aten::cumsum")
 
 
 @table.op("aten::gradient.scalarint", "aten::gradient.scalararray", "aten::gradient.array")

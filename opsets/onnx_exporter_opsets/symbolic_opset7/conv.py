@@ -64,9 +64,13 @@ def _transposed_further(
     """
     spatial = len(extra)
     begin, end = common["pads"][:spatial], common["pads"][spatial:]
-    attributes = {**common, "pads": [*begin, *(max(cut - more, 0) for cut, more in zip(end, extra, strict=True))]}
+    result = g.op("ConvTranspose", x, weight, **{**common, "pads": [0] * (2 * spatial)})
+    for axis, (first, cut, more) in enumerate(zip(begin, end, extra, strict=True)):
+        last = more - cut if more < cut else 2**63 - 1
+        result = emit.slice_(g, result, axis + 2, first, last) if first or more < cut else result
     beyond = [max(more - cut, 0) for cut, more in zip(end, extra, strict=True)]
-    result = emit.pad(g, g.op("ConvTranspose", x, weight, **attributes), [0] * (spatial + 2), [0, 0, *beyond])
+    if any(beyond):
+        result = emit.pad(g, result, [0] * (spatial + 2), [0, 0, *beyond])
     return result if bias is None else g.op("Add", result, emit.unsqueeze(g, bias, range(1, spatial + 1)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import emit, shapes
+from onnx_exporter.helpers import compute, emit, shapes
 
 table = OpTable(opset=7)
 
@@ -75,12 +75,28 @@ def einsum(g: GraphContext, equation: str, tensors: list[Value], path: list[int]
     The order of contraction (`path`) changes nothing but rounding.
     """
     operands, result = parse(g, equation, [shapes.rank_of(g, tensor) for tensor in tensors])
-    for letters in operands:
-        if len(set(letters)) != len(letters):
-            raise g.unsupported("a diagonal (a letter twice in one operand) needs Einsum, of opset 12")
+    dtype = g.result_dtype or tensors[0].dtype
+    wide = compute.wide_dtype(dtype)
+    if dtype is not None and wide is not None and not dtype.is_floating_point:
+        # the sum of integers is int64, their product has their own type; runtimes multiply matrices of wide ones
+        tensors = [emit.cast(g, emit.cast(g, tensor, dtype), wide) for tensor in tensors]
+    for position, letters in enumerate(operands):
+        tensors[position], operands[position] = _without_repeats(g, tensors[position], letters)
     x, x_letters = tensors[0], operands[0]
     for position in range(1, len(tensors)):
         needed = result + "".join(operands[position + 1 :])
         x, x_letters = _contract(g, x, x_letters, tensors[position], operands[position], needed)
     x, x_letters = _sum_unused(g, x, x_letters, result)
-    return _permuted(g, x, x_letters, result)
+    made = _permuted(g, x, x_letters, result)
+    return made if dtype is None else emit.cast(g, made, dtype)
+
+
+def _without_repeats(g: GraphContext, x: Value, letters: str) -> tuple[Value, str]:
+    """Takes the diagonal of two axes that have one letter, which becomes the last axis."""
+    for letter in letters:
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            x = g.call("aten::diagonal", x, 0, first, second)
+            letters = "".join(own for axis, own in enumerate(letters) if axis not in (first, second)) + letter
+    return x, letters

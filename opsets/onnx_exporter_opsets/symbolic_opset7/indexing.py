@@ -111,7 +111,9 @@ def _sortable(g: GraphContext, x: Value) -> Value:
         return x
     if g.opset >= 11:
         return emit.cast(g, x, torch.int64) if x.dtype != torch.int32 else x
-    if x.dtype in (torch.int64, torch.int32):
+    if x.dtype == torch.int32:
+        return emit.cast(g, x, torch.float64)
+    if x.dtype == torch.int64:
         raise g.unsupported(f"sorting {x.dtype} needs TopK of opset 11")
     return emit.cast(g, x, torch.float32)
 

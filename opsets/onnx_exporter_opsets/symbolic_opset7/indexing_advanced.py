@@ -95,8 +95,6 @@ def index_put(
     """
     if self.dtype is not None:
         values = emit.cast(g, values, self.dtype)
-    if accumulate and self.dtype == torch.bool:
-        raise g.unsupported("accumulating bools")
     masked = _put_masked(g, self, indices, values, accumulate)
     if masked is not None:
         return masked
@@ -104,7 +102,7 @@ def index_put(
     rank = shapes.rank_of(g, self)
     others = places.others(rank)
     if not places.axes:
-        return g.op("Add", self, values) if accumulate else emit.expand(g, values, shapes.sizes(g, self))
+        return g.call("aten::add", self, values) if accumulate else emit.expand(g, values, shapes.sizes(g, self))
     perm = [*places.axes, *others]
     whole: list[Size] = [shapes.size(g, self, axis) for axis in others]
     found = indexing.broadcast_sizes(g, places.indices)
@@ -133,7 +131,7 @@ def _put_masked(g: GraphContext, x: Value, indices: list[Value | None], values: 
     condition = emit.unsqueeze(g, emit.cast(g, mask, torch.bool), range(width, width + after))
     if accumulate:
         values = g.call("aten::where.self", condition, values, g.constant(0, like=x))
-        return g.op("Add", x, values)
+        return g.call("aten::add", x, values)  # type: ignore[no-any-return]
     written: Value = g.call("aten::where.self", condition, values, x)
     return written
 
@@ -190,7 +188,8 @@ def index_copy(g: GraphContext, self: Value, dim: int, index: Value, source: Val
 def index_add(g: GraphContext, self: Value, dim: int, index: Value, source: Value, alpha: int | float | Value = 1) -> Value:
     """``aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)``: ``self[:, index] += source``."""
     if isinstance(alpha, Value) or alpha != 1:
-        source = g.op("Mul", source, emit.cast(g, alpha, source.dtype) if isinstance(alpha, Value) and source.dtype else alpha)
+        factor = alpha if isinstance(alpha, Value) else g.constant(alpha, like=source)
+        source = g.call("aten::mul", source, emit.cast(g, factor, source.dtype) if source.dtype else factor)
     return _put_along(g, self, dim, index, source, accumulate=True)
 
 

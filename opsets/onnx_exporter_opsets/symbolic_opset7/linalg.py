@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import dtypes, emit, shapes
+from onnx_exporter.helpers import compute, dtypes, emit, shapes
 
 table = OpTable(opset=7)
 
@@ -14,14 +14,14 @@ def linear(g: GraphContext, input: Value, weight: Value, bias: Value | None = No
     if input.rank == 2 and weight.rank == 2 and bias is not None and bias.rank == 1 and dtypes.is_floating(input.dtype):
         return g.op("Gemm", input, weight, bias, transB=1)
     transposed = weight if weight.rank == 1 else emit.transpose(g, weight, [1, 0])
-    result = g.op("MatMul", input, transposed)
-    return result if bias is None else g.op("Add", result, bias)
+    result = g.call("aten::matmul", input, transposed)
+    return result if bias is None else g.call("aten::add", result, bias)
 
 
 @table.op("aten::matmul", "aten::linalg_matmul")
 def matmul(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::matmul(Tensor self, Tensor other)``: MatMul, whose broadcasting is that of PyTorch."""
-    return g.op("MatMul", self, other)
+    return compute.wide_op(g, "MatMul", self, other)
 
 
 @table.op("aten::mm", "aten::bmm")
@@ -58,11 +58,11 @@ def inner(g: GraphContext, self: Value, other: Value) -> Value:
     rank, other_rank = shapes.rank_of(g, self), shapes.rank_of(g, other)
     if other_rank <= 2:
         transposed = other if other_rank == 1 else emit.transpose(g, other, [1, 0])
-        return g.op("MatMul", self, transposed)
+        return g.call("aten::matmul", self, transposed)  # type: ignore[no-any-return]
     keep = [*shapes.sizes(g, self)[:-1], *shapes.sizes(g, other)[:-1]]
     rows = self if rank == 1 else emit.flatten_to(g, self, 0, -2)
     columns = emit.transpose(g, emit.flatten_to(g, other, 0, -2), [1, 0])
-    return emit.reshape(g, g.op("MatMul", rows, columns), keep)
+    return emit.reshape(g, g.call("aten::matmul", rows, columns), keep)
 
 
 @table.op("aten::outer", "aten::ger")
@@ -72,14 +72,14 @@ def outer(g: GraphContext, self: Value, vec2: Value) -> Value:
 
 
 def _scaled(g: GraphContext, x: Value, factor: float) -> Value:
-    return x if factor == 1 else g.op("Mul", x, g.constant(factor, like=x))
+    return x if factor == 1 else g.call("aten::mul", x, g.constant(factor, like=x))
 
 
 def _weighted_sum(g: GraphContext, self: Value, product: Value, beta: float, alpha: float) -> Value:
     """``beta * self + alpha * product``; PyTorch does not read `self` where beta is 0."""
     product = _scaled(g, product, alpha)
     if beta != 0:
-        return g.op("Add", _scaled(g, self, beta), product)
+        return g.call("aten::add", _scaled(g, self, beta), product)  # type: ignore[no-any-return]
     return product
 
 
@@ -109,7 +109,7 @@ def baddbmm(g: GraphContext, self: Value, batch1: Value, batch2: Value, beta: fl
 @table.op("aten::addbmm")
 def addbmm(g: GraphContext, self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Value:
     """``aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, ...)``: as baddbmm, summed over the batch."""
-    product = emit.reduce(g, "ReduceSum", g.call("aten::matmul", batch1, batch2), [0], keepdims=False)
+    product = g.call("aten::sum", g.call("aten::matmul", batch1, batch2), [0], False, self.dtype)
     return _weighted_sum(g, self, product, beta, alpha)
 
 
@@ -134,7 +134,7 @@ def bilinear(g: GraphContext, input1: Value, input2: Value, weight: Value, bias:
     out_features, first, second = (shapes.size(g, weight, axis) for axis in range(3))
     lead = shapes.sizes(g, input1)[:-1]
     side_by_side = emit.reshape(g, emit.transpose(g, weight, [1, 0, 2]), [first, shapes.multiply(g, out_features, second)])
-    projected = emit.reshape(g, g.op("MatMul", input1, side_by_side), [*lead, out_features, second])
-    product = g.op("MatMul", projected, emit.unsqueeze(g, input2, [-1]))
+    projected = emit.reshape(g, g.call("aten::matmul", input1, side_by_side), [*lead, out_features, second])
+    product = g.call("aten::matmul", projected, emit.unsqueeze(g, input2, [-1]))
     result = emit.squeeze(g, product, [-1])
-    return result if bias is None else g.op("Add", result, bias)
+    return result if bias is None else g.call("aten::add", result, bias)  # type: ignore[no-any-return]

@@ -64,9 +64,9 @@ def tensordot(g: GraphContext, self: Value, other: Value, dims_self: list[int], 
     for own, others in zip(first, second, strict=True):
         sizes = shapes.known_size(self, own), shapes.known_size(other, others)
         if sizes[0] == 1 and sizes[1] != 1:
-            other = g.call("aten::sum", other, [others], True)
+            other = g.call("aten::sum", other, [others], True, other.dtype)
         elif sizes[1] == 1 and sizes[0] != 1:
-            self = g.call("aten::sum", self, [own], True)
+            self = g.call("aten::sum", self, [own], True, self.dtype)
     rows = [axis for axis in range(ranks[0]) if axis not in first]
     columns = [axis for axis in range(ranks[1]) if axis not in second]
     keep = [shapes.size(g, self, axis) for axis in rows] + [shapes.size(g, other, axis) for axis in columns]
@@ -109,7 +109,7 @@ def linalg_multi_dot(g: GraphContext, tensors: list[Value]) -> Value:
     if len(sizes) == len(known):
         result = _best_product(g, matrices, sizes)
     else:
-        result = functools.reduce(lambda left, right: g.op("MatMul", left, right), matrices)
+        result = functools.reduce(lambda left, right: g.call("aten::matmul", left, right), matrices)
     if row and len(tensors) == 1:
         return tensors[0]
     return emit.squeeze(g, result, [axis for axis, gone in enumerate((row, column)) if gone])

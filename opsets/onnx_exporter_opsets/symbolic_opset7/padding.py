@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
@@ -96,10 +97,26 @@ def pad_circular(g: GraphContext, self: Value, pad: list[int | Value]) -> Value:
 def _mirrored(g: GraphContext, x: Value, padding: Sequence[Size], mode: str) -> Value:
     """Pads with what the tensor holds; negative amounts crop after the others have padded, as in PyTorch."""
     before, after = _amounts(g, x, padding)
-    result = emit.pad(g, x, [_not_negative(item) for item in before], [_not_negative(item) for item in after], mode)
+    if g.opset < 11 and not dtypes.is_floating(x.dtype):
+        result = _mirrored_by_places(g, x, before, after, mode)
+    else:
+        result = emit.pad(g, x, [_not_negative(item) for item in before], [_not_negative(item) for item in after], mode)
     for axis, (first, last) in enumerate(zip(before, after, strict=True)):
         result = _cropped(g, result, axis, first, last)
     return result
+
+
+def _mirrored_by_places(g: GraphContext, x: Value, before: Sequence[Size], after: Sequence[Size], mode: str) -> Value:
+    """What Pad does with floats only below opset 11: Gather of the places along each axis, whose sizes must be fixed."""
+    for axis, (first, last) in enumerate(zip(map(_not_negative, before), map(_not_negative, after), strict=True)):
+        length = shapes.known_size(x, axis)
+        if first == 0 and last == 0:
+            continue
+        if length is None or not isinstance(first, int) or not isinstance(last, int):
+            raise g.unsupported("padding integers by what is not fixed needs opset 11")
+        places = np.pad(np.arange(length), (first, last), "edge" if mode == "edge" else "reflect")
+        x = g.op("Gather", x, g.constant(places), axis=axis)
+    return x
 
 
 def _not_negative(item: Size) -> Size:

@@ -185,7 +185,10 @@ def sign(g: GraphContext, self: Value) -> Value:
     assert self.dtype is not None
     wide = compute.wide_dtype(self.dtype) or self.dtype
     negative = compute.is_negative(g, self)
-    positive = compute.is_negative(g, compute.wide_op(g, "Neg", self))
+    if dtypes.is_floating(self.dtype):
+        positive = g.op("Greater", self, g.constant(0, like=self))
+    else:
+        positive = g.op("And", emit.cast(g, self, torch.bool), g.op("Not", negative))
     return emit.cast(g, g.op("Sub", emit.cast(g, positive, wide), emit.cast(g, negative, wide)), self.dtype)
 
 

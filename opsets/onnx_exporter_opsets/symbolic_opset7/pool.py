@@ -60,6 +60,15 @@ def _max_pool(
     begin, steps = _per_axis(padding, spatial), _per_axis(dilation, spatial)
     end = _end_pads(g, kernel, strides, begin, steps, ceil_mode)
     x, batched = _with_batch(g, x, spatial)
+    dtype = x.dtype
+    if dtype is not None and not dtype.is_floating_point and (g.opset < 12 or dtype not in (torch.int8, torch.uint8)):
+        # float32 holds all small integers
+        wide = dtype if dtype in (torch.int32, torch.int64) else torch.float32
+        result, indices = _largest_of_windows(g, emit.cast(g, x, wide), kernel, strides, begin, end, steps, with_indices)
+        result = emit.cast(g, result, dtype)
+        if batched:
+            return result, indices
+        return emit.squeeze(g, result, [0]), None if indices is None else emit.squeeze(g, indices, [0])
     planes = x
     # runtimes want padding shorter than the kernel, which PyTorch's dilated windows may exceed
     far = any(pad >= size for pad, size in zip(end, kernel, strict=True))
@@ -101,7 +110,8 @@ def _largest_of_windows(
 ) -> tuple[Value, Value | None]:
     """Max pooling by gathering every window, for what MaxPool cannot do; it takes the memory of all windows."""
     spatial = len(kernel)
-    padded = emit.pad(g, x, [0, 0, *begin], [0, 0, *end], value=_lowest(x.dtype))
+    amounts: list[int | Value] = [item for pair in zip(reversed(begin), reversed(end), strict=True) for item in pair]
+    padded = g.call("aten::constant_pad_nd", x, amounts, _lowest(x.dtype))
     windows = _windows(g, padded, kernel, stride, dilation)
     result = emit.reduce(g, "ReduceMax", windows, [-1], keepdims=False)
     if not with_indices:

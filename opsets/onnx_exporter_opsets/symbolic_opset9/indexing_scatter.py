@@ -98,12 +98,20 @@ def scatter_reduce(
 
 def _scatter_mean(g: GraphContext, x: Value, dim: int, index: Value, src: Value, include_self: bool) -> Value:
     if not dtypes.is_floating(x.dtype):
-        raise g.unsupported("the mean of integers")
+        # PyTorch rounds it down
+        total, count = (emit.cast(g, item, torch.int64) for item in _sum_and_count(g, x, dim, index, src, include_self))
+        return emit.cast(g, g.call("aten::floor_divide", total, count), x.dtype or torch.int64)
+    return g.op("Div", *_sum_and_count(g, x, dim, index, src, include_self))
+
+
+def _sum_and_count(
+    g: GraphContext, x: Value, dim: int, index: Value, src: Value, include_self: bool
+) -> tuple[Value, Value]:
     start = x if include_self else _scattered(g, x, dim, index, g.constant(0, like=x), None)
     total = _scattered(g, start, dim, index, src, "add")
-    ones = g.op("Add", g.op("Mul", x, 0.0), g.constant(1, like=x))
+    ones = g.call("aten::ones_like", x)
     first = ones if include_self else _scattered(g, ones, dim, index, g.constant(0, like=x), None)
-    return g.op("Div", total, _scattered(g, first, dim, index, g.constant(1, like=x), "add"))
+    return total, _scattered(g, first, dim, index, g.constant(1, like=x), "add")
 
 
 @table.op("aten::index_reduce")

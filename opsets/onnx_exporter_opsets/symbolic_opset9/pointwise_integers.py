@@ -41,4 +41,5 @@ def lcm(g: GraphContext, self: Value, other: Value) -> Value:
     divisor = emit.cast(g, g.call("aten::gcd", self, other), torch.int64)
     a, b = emit.cast(g, self, torch.int64), emit.cast(g, other, torch.int64)
     divisor = emit.where(g, g.call("aten::eq", divisor, 0), g.constant(1, dtype=torch.int64), divisor)
-    return emit.cast(g, g.op("Abs", g.op("Mul", g.op("Div", a, divisor), b)), self.dtype)
+    product = emit.cast(g, g.op("Mul", g.op("Div", a, divisor), b), self.dtype)
+    return g.call("aten::abs", product)  # type: ignore[no-any-return]
