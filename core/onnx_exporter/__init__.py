@@ -3,9 +3,10 @@
 from onnx_exporter._builder import Origin
 from onnx_exporter._comparison import Comparison
 from onnx_exporter._context import GraphContext
-from onnx_exporter._export import DEFAULT_OPSET, ExportResult, ExportWarning, export
+from onnx_exporter._export import DEFAULT_OPSET, export
 from onnx_exporter._optable import OpTable
 from onnx_exporter._plugins import PluginInfo, installed_plugins
+from onnx_exporter._result import ExportResult, ExportWarning
 from onnx_exporter._values import Value
 from onnx_exporter.errors import (
     ArgumentError,

@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import onnx
 import onnx_ir as ir
 import torch
 
-from onnx_exporter._builder import Builder, Origin
+from onnx_exporter._builder import Builder
 from onnx_exporter._check import check_model
-from onnx_exporter._comparison import Comparison
 from onnx_exporter._engine import Engine
 from onnx_exporter._finish import finish
 from onnx_exporter._frontends._inputs import (
@@ -32,6 +30,7 @@ from onnx_exporter._frontends._inputs import (
 from onnx_exporter._frontends.captured import Captured
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
 from onnx_exporter._plugins import PluginSet, core_version, load_plugins
+from onnx_exporter._result import ExportResult, ExportWarning, metadata_of, origins_of, plugin_versions, warn_about
 from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.fold import fold_constants
 from onnx_exporter._source.functionalize import functionalize
@@ -47,36 +46,6 @@ DEFAULT_OPSET = 18
 
 Target = str | os.PathLike[str] | IO[bytes] | None
 Progress = Callable[[str], None]
-
-
-class ExportWarning(UserWarning):
-    """Something in the export that the user should look at. Added in 0.1."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ExportResult:
-    """An exported model. Added in 0.1.
-
-    Attributes:
-        model: The model as `onnx_ir` holds it; its weights are the torch tensors themselves.
-        file: Where it was written, or None.
-        origins: For each node of the graph, by name, what it came from.
-        plugins: Names and versions of the plugins that took part.
-        baked: Values of the example that capture had to fix, each ``"file:line: what"``.
-        comparison: What verification found, or None if it was not asked for.
-    """
-
-    model: ir.Model
-    file: WrittenFile | None
-    origins: Mapping[str, Origin]
-    plugins: Mapping[str, str]
-    baked: Sequence[str] = ()
-    comparison: Comparison | None = None
-
-    @property
-    def model_proto(self) -> onnx.ModelProto:
-        """The model as protobuf; makes a copy of the weights."""
-        return ir.serde.serialize_model(self.model)
 
 
 def export(
@@ -148,46 +117,51 @@ def export(
     report = progress or (lambda stage: None)
     plugin_set = load_plugins(_as_list(plugins), _as_list(prefer))
     for failure in plugin_set.failures:
-        warnings.warn(
-            f"plugin {failure.info} failed to load and is left out: {failure.error}",
-            ExportWarning,
-            stacklevel=2,
-        )
-    if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
-        raise CaptureError(
-            f"model is a {type(model).__name__}; scripted and traced models cannot be converted yet: "
-            "pass the torch.nn.Module itself"
-        )
-    if isinstance(model, type):
-        raise ArgumentError(f"model is the class {model.__name__}; pass an instance of it")
-    if isinstance(model, torch.export.ExportedProgram):
-        module: Any = model
-    elif isinstance(model, torch.nn.Module):
-        module = model
-    elif callable(model):
-        module = _FunctionModule(model)
-    else:
-        raise ArgumentError(f"model is {type(model).__name__}; give a torch.nn.Module, a function or an ExportedProgram")
+        warnings.warn(f"plugin {failure.info} failed to load and is left out: {failure.error}", ExportWarning, stacklevel=2)
+    module = _module_of(model)
     with _eval_mode(module), exporting(opset):
         report("capturing")
         inputs = _inputs_of(module, args, kwargs, input_names, dynamic_axes)
         captured = _capture(module, inputs, capture)
         report("converting")
         converted = convert(purify(captured.graph, plugin_set), plugin_set, opset, output_names, dynamic_axes)
-        _warn_baked(captured, inputs)
+        warn_about(captured, is_dynamic=inputs.is_dynamic)
         report("checking")
         check_model(converted)
-        origins = _origins(converted)
-        result = ExportResult(converted, None, origins, _plugin_versions(plugin_set, origins), tuple(captured.baked))
+        origins = origins_of(converted)
+        result = ExportResult(converted, None, origins, plugin_versions(plugin_set, origins), tuple(captured.baked))
         if f is not None:
             report("writing")
             result = dataclasses.replace(result, file=_write(converted, f, external_data))
         if verify:
             report("verifying")
             result = _verify(
-                result, module, inputs, alt_args=verify_args or (), rtol=rtol, atol=atol, custom_op_libraries=custom_op_libraries
+                result,
+                module,
+                inputs,
+                ranges=captured.ranges,
+                alt_args=verify_args or (),
+                rtol=rtol,
+                atol=atol,
+                custom_op_libraries=custom_op_libraries,
             )
     return result
+
+
+def _module_of(model: Any) -> Any:
+    """The model as a module or an exported program."""
+    if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        raise CaptureError(
+            f"model is a {type(model).__name__}; scripted and traced models cannot be converted yet: "
+            "pass the torch.nn.Module itself"
+        )
+    if isinstance(model, torch.export.ExportedProgram | torch.nn.Module):
+        return model
+    if isinstance(model, type):
+        raise ArgumentError(f"model is the class {model.__name__}; pass an instance of it")
+    if callable(model):
+        return _FunctionModule(model)
+    raise ArgumentError(f"model is {type(model).__name__}; give a torch.nn.Module, a function or an ExportedProgram")
 
 
 def _as_list(given: Any) -> Sequence[Any]:
@@ -322,7 +296,7 @@ def convert(
         for name, value in zip(names, outputs, strict=True)
         if name in (dynamic_axes or {})
     }
-    model = finish(builder, graph_inputs, outputs, names, axes, _metadata(plugin_set, opset), core_version())
+    model = finish(builder, graph_inputs, outputs, names, axes, metadata_of(plugin_set, opset), core_version())
     for onnx_pass in plugin_set.passes("onnx"):
         onnx_pass(model)
     return model
@@ -343,47 +317,6 @@ def _output_names(given: Sequence[str] | None, input_names: Sequence[str], count
                 f"output name {name!r} is given twice, or is an input's; give each output its own in output_names"
             )
     return names
-
-
-def _metadata(plugin_set: PluginSet, opset: int) -> dict[str, str]:
-    """What is needed to make the same file again."""
-    versions = {
-        f"onnx_exporter.plugin.{plugin.info.name}": f"{plugin.info.distribution} {plugin.info.version}"
-        for plugin in plugin_set.plugins
-        if plugin.provider and not plugin.info.is_builtin and plugin.info.distribution
-    }
-    return {
-        "onnx_exporter.version": core_version(),
-        "onnx_exporter.torch": torch.__version__,
-        "onnx_exporter.opset": str(opset),
-        **versions,
-    }
-
-
-def _origins(model: ir.Model) -> dict[str, Origin]:
-    fields = [field.name for field in dataclasses.fields(Origin)]
-    return {
-        node.name or "": Origin(**{field: node.metadata_props.get(f"onnx_exporter.{field}", "") for field in fields})
-        for node in model.graph.all_nodes()
-    }
-
-
-def _plugin_versions(plugin_set: PluginSet, origins: Mapping[str, Origin]) -> dict[str, str]:
-    used = {origin.plugin for origin in origins.values()}
-    return {plugin.info.name: plugin.info.version for plugin in plugin_set.plugins if plugin.info.name in used}
-
-
-def _warn_baked(captured: Captured, inputs: ModelInputs) -> None:
-    """With dynamic axes, a value of the example that was fixed may make the file wrong at other sizes."""
-    if captured.baked and inputs.is_dynamic:
-        lines = "\n  ".join(captured.baked[:20])
-        more = f"\n  and {len(captured.baked) - 20} more" if len(captured.baked) > 20 else ""
-        warnings.warn(
-            f"tracing fixed values of the example; where they depend on a dynamic axis the file is wrong at other sizes "
-            f"(verify=True tells; capture='export' may keep them):\n  {lines}{more}",
-            ExportWarning,
-            stacklevel=3,
-        )
 
 
 def _write(model: ir.Model, target: Any, external_data: bool | None) -> WrittenFile | None:

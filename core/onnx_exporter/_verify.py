@@ -13,7 +13,8 @@ import torch.utils._pytree as pytree
 from onnx_exporter import _verify_runtime
 from onnx_exporter._comparison import Comparison, ComparisonRun, compare_output
 from onnx_exporter._frontends._inputs import ModelInputs
-from onnx_exporter._verify_inputs import Sizes, Symbols, alternative_tensors, label_of, resized, sizes_of
+from onnx_exporter._frontends._state import unchanged_state
+from onnx_exporter._verify_inputs import Ranges, Sizes, Symbols, alternative_tensors, label_of, resized, sizes_of
 from onnx_exporter.errors import VerificationError
 
 AS_TRACED = "as traced"
@@ -29,6 +30,7 @@ def verify_file(
     atol: float | None = None,
     alt_args: Sequence[Any] = (),
     other_sizes: bool = True,
+    ranges: Ranges | None = None,
     custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
     flatten: Callable[[Any], list[torch.Tensor]] | None = None,
     seed: int = 0,
@@ -49,6 +51,7 @@ def verify_file(
         atol: Absolute tolerance; by default it follows from the dtype and the output's magnitude.
         alt_args: Other arguments, each given like the args of the export, to run instead of generated sizes.
         other_sizes: Whether to run at other sizes where axes are dynamic.
+        ranges: Limits of the other sizes by axis name, as capture found them.
         custom_op_libraries: Shared libraries with custom operators for ONNX Runtime.
         flatten: Takes what the model returns apart into the outputs of the file; by default `flatten_outputs`.
         seed: Seed of the generated inputs.
@@ -75,7 +78,7 @@ def verify_file(
             label = f"alternative {number}" + (f" ({sizes})" if sizes else "")
             runs.append(judge(label, tensors, eager(tensors)))
     elif other_sizes and inputs.is_dynamic:
-        for label, tensors, results in _other_sizes(eager, inputs, seed, warnings, notes):
+        for label, tensors, results in _other_sizes(eager, inputs, ranges, seed, warnings, notes):
             runs.append(judge(label, tensors, results))
     if not all(run.ok for run in runs) and _is_random(eager, traced, expected):
         notes.append("PyTorch itself gives other results each time it runs: is dropout on, or does the model draw numbers?")
@@ -114,7 +117,7 @@ class _Eager:
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         args, kwargs = self._inputs.rebuild([tensor.detach().clone() for tensor in tensors])
-        with torch.no_grad(), _unchanged_buffers(self._model), _unchanged_random_state(tensors):
+        with torch.no_grad(), unchanged_state(self._model), _unchanged_random_state(tensors):
             # Cloned, since an output may be a buffer, which is restored now.
             return [tensor.clone() for tensor in self._flatten(self._model(*args, **kwargs))]
 
@@ -124,37 +127,6 @@ def _unchanged_random_state(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
     devices = sorted({tensor.get_device() for tensor in tensors if tensor.is_cuda})
     with torch.random.fork_rng(devices=devices):
         yield
-
-
-@contextlib.contextmanager
-def _unchanged_buffers(model: Any) -> Iterator[None]:
-    owner = getattr(model, "__self__", model)  # a bound method such as model.forward writes its module's buffers
-    if not isinstance(owner, torch.nn.Module):
-        yield
-        return
-    saved = [(buffer, buffer.detach().clone()) for buffer in owner.buffers()]
-    # Assigning to a buffer puts another tensor in its place. A ScriptModule gives no access to the place.
-    modules = [module for module in owner.modules() if not isinstance(module, torch.jit.ScriptModule)]
-    registered = [(module, dict(module._buffers)) for module in modules]
-    try:
-        yield
-    finally:
-        for module, buffers in registered:
-            module._buffers.clear()
-            module._buffers.update(buffers)
-        with torch.inference_mode():  # the only mode that writes both normal and inference tensors
-            for buffer, before in saved:
-                if buffer.shape != before.shape:
-                    buffer.resize_(before.shape)
-                # A buffer that is a view onto fewer elements cannot be written, so none is without need.
-                if not _identical(buffer, before):
-                    buffer.copy_(before)
-
-
-def _identical(one: torch.Tensor, two: torch.Tensor) -> bool:
-    if one.is_floating_point() and one.element_size() == 1:  # no comparison is defined for float8
-        one, two = one.view(torch.uint8), two.view(torch.uint8)
-    return torch.equal(one, two)
 
 
 class _Judge:
@@ -199,10 +171,10 @@ def _check_names(runner: _verify_runtime.Runner, inputs: ModelInputs, output_nam
 
 
 def _other_sizes(
-    eager: _Eager, inputs: ModelInputs, seed: int, warnings: list[str], notes: list[str]
+    eager: _Eager, inputs: ModelInputs, ranges: Ranges | None, seed: int, warnings: list[str], notes: list[str]
 ) -> Iterator[tuple[str, list[torch.Tensor], list[torch.Tensor]]]:
     """Yields inputs of other sizes that PyTorch accepts, each with a label and PyTorch's results."""
-    symbols = Symbols(inputs)
+    symbols = Symbols(inputs, ranges)
     verified: set[str] = set()
     taken: list[Sizes] = []
 

@@ -16,6 +16,8 @@ from onnx_exporter.errors import ArgumentError
 
 Sizes = Mapping[str, int]
 """Size of each symbol."""
+Ranges = Mapping[str, tuple[int, int | None]]
+"""Least and greatest size of the symbols that are limited; None means no limit."""
 
 # Ways to leave the traced size, in the order in which real models are likely to accept them. One more than
 # traced is cheap, and the step of 32 suits models that halve an image five times.
@@ -39,9 +41,14 @@ class Symbols:
 
     A name such as ``"past + new"`` is read as a sum of the axes ``past`` and ``new`` where those exist
     and the traced sizes agree.
+
+    Args:
+        inputs: The traced arguments.
+        ranges: Limits of the sizes to choose.
     """
 
-    def __init__(self, inputs: ModelInputs) -> None:
+    def __init__(self, inputs: ModelInputs, ranges: Ranges | None = None) -> None:
+        self._ranges = ranges or {}
         self.traced: dict[str, int] = {}
         for item in inputs.tensors:
             for axis, symbol in sorted(item.dynamic.items()):
@@ -67,11 +74,11 @@ class Symbols:
         """
         # A symbol that cannot shrink grows in the smaller run, by another rule than in the larger.
         families = [*_SMALLER, *_LARGER[1:], _LARGER[0]] if smaller else list(_LARGER)
-        seen = []
+        seen = [self.traced]
         for guess in (self._distinct, self._shared, self._summed):
             for family in families:
                 sizes = self.complete(guess(family))
-                if sizes not in seen and min(sizes.values(), default=0) >= 1:
+                if sizes not in seen and min(sizes.values(), default=0) >= 1 and self._allows(sizes):
                     seen.append(sizes)
                     yield sizes
 
@@ -84,8 +91,15 @@ class Symbols:
             if size >= 1 and size not in seen:
                 seen.add(size)
                 sizes = self.complete({symbol: size})
-                if min(sizes.values()) >= 0:
+                if min(sizes.values()) >= 0 and self._allows(sizes):
                     yield sizes
+
+    def _allows(self, sizes: Sizes) -> bool:
+        """Whether every size is within its range, or the traced one, which some range may not hold."""
+        return all(size == self.traced[symbol] or _within(size, self._range(symbol)) for symbol, size in sizes.items())
+
+    def _range(self, symbol: str) -> tuple[int, int | None]:
+        return self._ranges.get(symbol, (0, None))
 
     def _distinct(self, family: Callable[[int, int], int]) -> dict[str, int]:
         sizes: dict[str, int] = {}
@@ -93,7 +107,7 @@ class Symbols:
         for symbol, size in zip(self.free, traced, strict=True):
             # Axes traced at one size may meet, and 1 would then broadcast where they should have been equal.
             least = 1 if traced.count(size) == 1 else 2
-            sizes[symbol] = _fresh(family, size, set(sizes.values()), least)
+            sizes[symbol] = _fresh(family, size, set(sizes.values()), self._range(symbol), least)
         return sizes
 
     def _shared(self, family: Callable[[int, int], int]) -> dict[str, int]:
@@ -101,7 +115,7 @@ class Symbols:
         for symbol in self.free:
             traced = self.traced[symbol]
             if traced not in by_traced:
-                by_traced[traced] = _fresh(family, traced, set(by_traced.values()))
+                by_traced[traced] = _fresh(family, traced, set(by_traced.values()), self._range(symbol))
         return {symbol: by_traced[self.traced[symbol]] for symbol in self.free}
 
     def _summed(self, family: Callable[[int, int], int]) -> dict[str, int]:
@@ -114,13 +128,27 @@ class Symbols:
         return sizes
 
 
-def _fresh(family: Callable[[int, int], int], traced: int, taken: set[int], least: int = 1) -> int:
-    """The first size of the family that is new; where it has none, the first new size above the traced one."""
+def _within(size: int, limits: tuple[int, int | None]) -> bool:
+    return limits[0] <= size and (limits[1] is None or size <= limits[1])
+
+
+def _fresh(
+    family: Callable[[int, int], int], traced: int, taken: set[int], limits: tuple[int, int | None], least: int = 1
+) -> int:
+    """The first size of the family that is new and within limits; where it has none, the next one above or below.
+
+    The traced size is all that is left where the limits allow no other.
+    """
+
+    def is_new(size: int) -> bool:
+        return size >= least and size != traced and size not in taken and _within(size, limits)
+
     for step in range(1, _STEPS):
-        size = family(traced, step)
-        if size >= least and size != traced and size not in taken:
+        if is_new(size := family(traced, step)):
             return size
-    return next(size for size in itertools.count(max(traced + 1, least)) if size not in taken)
+    start = max(traced + 1, least)
+    above = itertools.count(start) if limits[1] is None else range(start, limits[1] + 1)
+    return next((size for size in itertools.chain(above, range(traced - 1, 0, -1)) if is_new(size)), traced)
 
 
 def _expression(symbol: str, known: Sizes) -> Callable[[Sizes], int] | None:

@@ -38,6 +38,7 @@ LAYERS = [
         "_verify",
         "compat",
     },
+    {"_result"},
     {"_export"},
     {"testing", "_cli", "__init__", "__main__"},
 ]

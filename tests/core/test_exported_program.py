@@ -233,7 +233,7 @@ def test_an_example_of_size_one_takes_its_own_branch() -> None:
 
 
 def test_axes_of_one_name_have_one_size() -> None:
-    with pytest.raises(ArgumentError, match="'n' has size 2 in axis 0 of 'a' and size 3 in axis 0 of 'b'"):
+    with pytest.raises(ArgumentError, match="axis 0 of 'a' and axis 0 of 'b' both 'n', but the example has sizes 2 and 3"):
         capture(Unused(), (torch.randn(2), torch.randn(3), torch.randn(2)), a={0: "n"}, b={0: "n"})
 
 

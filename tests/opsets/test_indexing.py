@@ -261,9 +261,8 @@ def test_matches_eager(case, opset, capture, exporter):
     [
         (lambda x: x[x > 3], 8, "opset 9"),
         (lambda x: x.long().topk(2), 10, "opset 11"),
-        (lambda x: x[0, 0, 0].nonzero(), 18, "rank 0"),
     ],
-    ids=["mask", "topk", "nonzero"],
+    ids=["mask", "topk"],
 )
 def test_refusals(call, opset, reason, exporter):
     with pytest.raises(UnsupportedOpError, match=reason):

@@ -278,11 +278,9 @@ def test_matches_eager(case, opset, capture, exporter):
 @pytest.mark.parametrize(
     ("call", "opset", "reason"),
     [
-        (lambda x: x[0].scatter_reduce(0, I, x[0], "amax"), 17, "opset 18"),
         (lambda x: x.index_put((J,), x[0]), 8, "opset 9"),
-        (lambda x: (x > 3).index_put((J,), x[0] > 2, accumulate=True), 18, "bools"),
     ],
-    ids=["amax", "index_put", "bools"],
+    ids=["index_put"],
 )
 def test_refusals(call, opset, reason, exporter):
     with pytest.raises(UnsupportedOpError, match=reason):

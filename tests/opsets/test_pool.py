@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from onnx_exporter.errors import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
 X = torch.randn(2, 3, 13, 11)
@@ -144,18 +143,6 @@ CASES = [
         others=[],
     ),
 ]
-
-
-@pytest.mark.parametrize(
-    ("call", "opset", "reason"),
-    [
-        (lambda x: F.max_pool2d(x, 2, dilation=2), 9, "dilations from opset 10"),
-        (lambda x: F.max_pool2d(x, 2, return_indices=True), 7, "from opset 8"),
-    ],
-)
-def test_refuses(call, opset, reason, exporter):
-    with pytest.raises(UnsupportedOpError, match=reason):
-        exporter.export(OpCase("aten::pool", call, (X,), dynamic=NHW), opset)
 
 
 ROWS, IDS = expand(CASES)

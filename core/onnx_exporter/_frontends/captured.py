@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,12 @@ from onnx_exporter._source.graph import SourceGraph
 # With the separator at the end, or torchvision would pass for a part of torch.
 _LIBRARIES = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parent.parent}{os.sep}")
 
+CAPTURE_LOCK = threading.RLock()
+"""Held by every capture: PyTorch's tracers, and what we patch of PyTorch for them, are state of the whole process."""
+
+Range = tuple[int, int | None]
+"""The least and the greatest size of an axis; None means no limit."""
+
 
 @dataclasses.dataclass
 class Captured:
@@ -23,11 +30,24 @@ class Captured:
 
     Attributes:
         graph: The source graph, still with in-place writes.
-        baked: For each value that capture had to fix at the example's, ``"file:line: what"``.
+        baked_sizes: For each value that capture had to fix at the example's and that depends on sizes which vary,
+            ``"file:line: what"``.
+        ranges: For axes whose size is limited, by name, the sizes for which the capture holds.
+        notes: What the user must know about the sizes for which the capture holds, a sentence each.
+        baked_data: The like of `baked_sizes` for values that depend on an input's data: the file is wrong even at
+            the same sizes.
     """
 
     graph: SourceGraph
-    baked: list[str] = dataclasses.field(default_factory=list)
+    baked_sizes: list[str] = dataclasses.field(default_factory=list)
+    ranges: dict[str, Range] = dataclasses.field(default_factory=dict)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    baked_data: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def baked(self) -> list[str]:
+        """All that capture had to fix at the example's."""
+        return [*self.baked_data, *self.baked_sizes]
 
 
 @functools.cache

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
 import os
+import re
 import traceback
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.fx.experimental._config as shape_config
 import torch.utils._pytree as pytree
 from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, TensorArgument
 
+from onnx_exporter._frontends._fx_capture import run_export
 from onnx_exporter._frontends._fx_graph import Constants, GraphConverter
-from onnx_exporter._frontends._fx_rnn import whole_rnns
+from onnx_exporter._frontends._fx_ranges import validity_of
 from onnx_exporter._frontends._fx_types import Symbols, number_kind, type_of
 from onnx_exporter._frontends._inputs import DynamicAxes, InputTensor, ModelInputs, chosen_names, normalise_axes
-from onnx_exporter._frontends.captured import Captured, is_library_file, no_fast_path
+from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured, is_library_file
 from onnx_exporter._source.graph import Argument, SourceGraph, SourceType, SourceValue, values_in
 from onnx_exporter.errors import ArgumentError, CaptureError
 
 _SOLVER = f"{os.sep}sympy{os.sep}"
 """Part of the path of sympy, in which PyTorch solves its constraints on sizes; no place in a model."""
 
+_UNKNOWN_OUTPUT = re.compile(r"Found <class '(.+?)'> in output, which is not a known type")
+
 
 def capture_export(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs) -> Captured:
     """Captures `model` with ``torch.export``; an exported program is taken as it is.
 
     Raises:
-        ArgumentError: If two axes of one name have different sizes.
-        CaptureError: If the model raises, or an axis that is asked to be dynamic cannot be.
+        CaptureError: If the model raises or returns what cannot be captured, or an axis that is asked to be dynamic cannot be.
     """
     if isinstance(model, ExportedProgram):
         return _to_source(model, inputs, [])
-    program, doubts = _export(model, inputs)
+    # Clones, since torch.export takes one tensor that is given twice for one input.
+    inputs = _with_tensors(inputs, [item.tensor.detach().clone(memory_format=torch.preserve_format) for item in inputs.tensors])
+    with CAPTURE_LOCK:
+        program, doubts = _export(model, inputs)
     return _to_source(program, inputs, doubts)
 
 
@@ -125,7 +128,6 @@ def _export(model: torch.nn.Module, inputs: ModelInputs) -> tuple[ExportedProgra
     PyTorch takes a size of 0 or 1 for a constant. The axes of this size are made longer for the capture
     where the model allows; else PyTorch is told to look away, and what it may have got wrong is returned.
     """
-    _check_sizes(inputs)
     small = sorted({name for item in inputs.tensors for axis, name in item.dynamic.items() if item.tensor.shape[axis] < 2})
     if small and (program := _export_enlarged(model, inputs)) is not None:
         return program, []
@@ -180,25 +182,21 @@ def _enlarged(inputs: ModelInputs) -> ModelInputs:
                 tensor = tensor.new_zeros((*tensor.shape[:axis], 1, *tensor.shape[axis + 1 :]))
             if tensor.shape[axis] == 1:
                 tensor = torch.cat([tensor, tensor], axis)
-        tensors.append(dataclasses.replace(item, tensor=tensor))
-    args, kwargs = inputs.rebuild([item.tensor for item in tensors])
+        tensors.append(tensor)
+    return _with_tensors(inputs, tensors)
+
+
+def _with_tensors(inputs: ModelInputs, tensors: Sequence[torch.Tensor]) -> ModelInputs:
+    """Returns the inputs with other tensors in place of theirs."""
+    items = tuple(dataclasses.replace(item, tensor=tensor) for item, tensor in zip(inputs.tensors, tensors, strict=True))
+    args, kwargs = inputs.rebuild(tensors)
     leaves = tuple(pytree.tree_leaves((list(args), kwargs)))
-    return ModelInputs(args, kwargs, tuple(tensors), leaves, inputs._spec)
+    return ModelInputs(args, kwargs, items, leaves, inputs._spec)
 
 
 def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, oblivious: bool = False) -> ExportedProgram:
     shapes = _dynamic_shapes(model, inputs, hint)
-    config: Any = shape_config
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(no_fast_path())
-        stack.enter_context(whole_rnns())
-        stack.enter_context(warnings.catch_warnings())
-        # RNNs keep a list of their own weights, which torch.export takes for state that is written.
-        warnings.filterwarnings("ignore", message="The tensor attribute", category=UserWarning)
-        if oblivious and hasattr(config, "backed_size_oblivious"):
-            stack.enter_context(config.patch({"backed_size_oblivious": True}))
-        return torch.export.export(model, inputs.args, inputs.kwargs, dynamic_shapes=shapes, strict=False)
+    return run_export(model, inputs.args, inputs.kwargs, shapes, oblivious)
 
 
 def _dynamic_shapes(model: torch.nn.Module, inputs: ModelInputs, hint: str) -> dict[str, Any] | None:
@@ -224,18 +222,6 @@ def _marks(inputs: ModelInputs, hint: str) -> Callable[[str], Any]:
     names = {name for item in inputs.tensors for name in item.dynamic.values()}
     dims = {name: Dim(name if name.isidentifier() else f"axis_{index}") for index, name in enumerate(sorted(names))}
     return dims.__getitem__
-
-
-def _check_sizes(inputs: ModelInputs) -> None:
-    first: dict[str, tuple[int, str, int]] = {}
-    for item in inputs.tensors:
-        for axis, name in item.dynamic.items():
-            size, other, other_axis = first.setdefault(name, (item.tensor.shape[axis], item.name, axis))
-            if size != item.tensor.shape[axis]:
-                raise ArgumentError(
-                    f"dynamic axis {name!r} has size {size} in axis {other_axis} of {other!r} and size {item.tensor.shape[axis]} "
-                    f"in axis {axis} of {item.name!r}; axes of one name must have one size, give these two names"
-                )
 
 
 def _is_constraint(error: Exception) -> bool:
@@ -269,7 +255,13 @@ def _describe_fixed_axes(model: torch.nn.Module, inputs: ModelInputs, error: Exc
 
 
 def _describe_failure(error: Exception) -> str:
-    """Says which line of the model raised what."""
+    """Says which line of the model raised what, or what it returns that cannot be captured."""
+    returned = _UNKNOWN_OUTPUT.search(str(error))
+    if returned:
+        return (
+            f"forward returns a {returned[1]}, which torch.export does not know; return tensors (nested in tuples, lists or "
+            f"dicts), or make a dataclass known with torch.export.register_dataclass"
+        )
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library_file(frame.filename)]
     places = [f"{frame.filename}:{frame.lineno}" for frame in frames if _SOLVER not in frame.filename]
     what = (
@@ -315,11 +307,17 @@ def _to_source(program: ExportedProgram, inputs: ModelInputs, doubts: list[str])
             env[spec.arg.name] = _bound_value(program, spec, constants)
     names = [node.name for node in program.graph.nodes if node.op == "placeholder"]
     results = GraphConverter(graph, symbols, constants).convert(program.graph_module, [env[name] for name in names])
-    captured = Captured(graph, doubts)
-    for output, spec in zip(results, program.graph_signature.output_specs, strict=True):
-        # What else a program returns (mutated buffers, tokens) is no output of the model.
-        if spec.kind is OutputKind.USER_OUTPUT:
-            graph.outputs += _output_values(output, captured)
+    axes = [(name, node.meta["val"].shape[axis]) for item, node in pairs for axis, name in item.dynamic.items()]
+    ranges, notes = validity_of(program, axes)
+    captured = Captured(graph, doubts, ranges, notes)
+    # What else a program returns (mutated buffers, tokens) is no output of the model.
+    specs = program.graph_signature.output_specs
+    returned = [item for item, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
+    for output in returned:
+        graph.outputs += _output_values(output, captured)
+    if not graph.outputs:
+        what = pytree.tree_unflatten(returned, program.call_spec.out_spec) if program.call_spec.out_spec else None
+        raise CaptureError(f"forward returns {what!r}, which holds no tensor, so there is nothing to export")
     return captured
 
 
@@ -345,5 +343,5 @@ def _output_values(output: Argument, captured: Captured) -> list[SourceValue]:
     if number_kind(output) is not None:
         tensor = torch.tensor(output)
         return [SourceValue("", SourceType(tensor.dtype, (), True, (), ()), tensor)]
-    captured.baked.append(f"the model returns {output!r}, which a file cannot hold; it is left out")
+    captured.baked_data.append(f"the model returns {output!r}, which a file cannot hold; it is left out")
     return []

@@ -2,69 +2,113 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch.jit._trace import TracerWarning
 
+from onnx_exporter._frontends import _reads
+from onnx_exporter._frontends._dependence import Dependence
 from onnx_exporter._frontends._guards import is_guard
 from onnx_exporter._frontends._inputs import ModelInputs
-from onnx_exporter._frontends._setitem import unbake_setitem
-from onnx_exporter._frontends.captured import Captured, is_library_file, no_fast_path
-from onnx_exporter._source.graph import UNKNOWN, Location, SourceGraph, SourceNode, SourceType, SourceValue
-from onnx_exporter._source.schema import normalise, parse_schema
+from onnx_exporter._frontends._reads import Reads
+from onnx_exporter._frontends._state import ParameterWatch, unchanged_state
+from onnx_exporter._frontends._trace_graph import Converter
+from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured, is_library_file, no_fast_path
 from onnx_exporter.errors import CaptureError
-
-_FRAME = re.compile(r"^(.*)\((\d+)\): (.*)$", re.MULTILINE)
-_PACKAGE = str(Path(__file__).parent.parent)
-_SAME_NUMBER = {"prim::NumToTensor", "aten::ScalarImplicit", "aten::Int", "aten::IntImplicit", "aten::FloatImplicit"}
 
 
 def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
     """Traces `model` with the example inputs.
 
+    Buffers that the model writes are put back: what the file starts from is what they held before.
+
     Raises:
-        CaptureError: If TorchScript is not there, or the model raises while it runs.
+        CaptureError: If TorchScript is not there, the model raises while it runs, writes to a parameter, or
+            returns something that is no tensor.
     """
     if sys.version_info >= (3, 14):
         raise CaptureError("TorchScript does not run on Python 3.14 and later; use capture='export'")
     weights = _named_tensors(model)
+    watch = ParameterWatch(model)
     examples = [item.tensor.detach().clone(memory_format=torch.preserve_format) for item in inputs.tensors]
 
-    def run(*tensors: torch.Tensor) -> Any:
+    def forward(*tensors: torch.Tensor) -> Any:
         args, kwargs = inputs.rebuild(tensors[: len(examples)])
-        result = model(*args, **kwargs)
-        numbers = (bool, int, float, complex)
-        leaves = [torch.tensor(leaf) if isinstance(leaf, numbers) else leaf for leaf in pytree.tree_leaves(result)]
-        return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+        return model(*args, **kwargs)
 
-    with warnings.catch_warnings(record=True) as caught, _module_scopes(model), no_fast_path():
+    reads = Reads(forward.__code__)
+
+    def run(*tensors: torch.Tensor) -> Any:
+        with reads.active():
+            result = forward(*tensors)
+        return _tensors_of(result)
+
+    with CAPTURE_LOCK, warnings.catch_warnings(record=True) as caught, _module_scopes(model), no_fast_path():
         warnings.simplefilter("always")
-        try:
-            traced = _record(run, [*examples, *weights.values()])
-        except Exception as error:  # the model is the user's code and may raise anything
-            raise CaptureError(_describe_failure(model, error)) from error
+        with unchanged_state(model):
+            try:
+                traced = _record(run, [*examples, *weights.values()])
+            except CaptureError:
+                raise
+            except Exception as error:  # the model is the user's code and may raise anything
+                raise CaptureError(_describe_failure(model, error)) from error
+        if written := watch.written():
+            raise CaptureError(
+                f"forward writes to the parameter {', '.join(map(repr, written))}, which a file cannot express; its value "
+                f"has changed now. Compute on a clone of it, or make it a buffer"
+            )
     torch._C._jit_pass_inline(traced)  # functions that the model scripts, which tracing records as calls
     torch._C._jit_pass_lower_all_tuples(traced)
-    graph = _Converter(inputs, weights).convert(traced)
+    converter = Converter(inputs, weights, {index for index, read in enumerate(reads.notes) if read.in_brackets})
+    graph = converter.convert(traced)
+    baked = {Dependence.DATA: _other_warnings(caught), Dependence.SIZES: []}
+    for index, level in converter.read.items():
+        read = reads.notes[index]
+        if level is not Dependence.NOTHING and not read.is_harmless:
+            baked[level].append(f"{read.place}: {read.what}")
+    for level, text in converter.parts:
+        baked[level].append(text)
+    data, sizes = (list(dict.fromkeys(baked[level])) for level in (Dependence.DATA, Dependence.SIZES))
+    return Captured(graph, baked_data=data, baked_sizes=sizes)
+
+
+def _tensors_of(result: Any) -> tuple[torch.Tensor, ...]:
+    """The tensors in what the model returned; a number becomes a tensor, None and strings vanish."""
+    tensors = []
+    for leaf in pytree.tree_leaves(result):
+        if isinstance(leaf, torch.Tensor):
+            tensors.append(leaf)
+        elif isinstance(leaf, bool | int | float | complex):
+            tensors.append(torch.tensor(leaf))
+        elif leaf is not None and not isinstance(leaf, str):
+            kind = type(leaf)
+            raise CaptureError(
+                f"forward returns a {kind.__module__}.{kind.__qualname__}, which a file cannot hold; return tensors, nested "
+                f"in tuples, lists or dicts, or register the class with torch.utils._pytree.register_pytree_node"
+            )
+    return tuple(tensors)
+
+
+def _other_warnings(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """What the tracer itself warns of that is not noted as a read; all other warnings are passed on."""
     baked = []
     for warning in caught:
+        text = str(warning.message).splitlines()[0]
         if issubclass(warning.category, TracerWarning):
-            if is_guard(warning.filename, warning.lineno):
-                continue
-            baked.append(f"{warning.filename}:{warning.lineno}: {str(warning.message).splitlines()[0]}")
+            # Elements of a list that becomes a tensor, and the parts of a tensor, are looked at where they are read.
+            known = "results are registered as constants" in text or text.startswith(("Iterating over", "Using len"))
+            if not (known or warning.filename == _reads.__file__ or is_guard(warning.filename, warning.lineno)):
+                baked.append(f"{warning.filename}:{warning.lineno}: {text}")
         elif not issubclass(warning.category, DeprecationWarning | FutureWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return Captured(graph, list(dict.fromkeys(baked)))
+    return baked
 
 
 def _record(run: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
@@ -88,7 +132,7 @@ def _record(run: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
 
 
 def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
-    """Says which line of the model raised what."""
+    """Says which line of the model raised what, or that the tracer itself failed."""
     place = ""
     traceback = error.__traceback__
     while traceback is not None:
@@ -96,6 +140,13 @@ def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
         if not is_library_file(filename):
             place = f" at {filename}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
+    if "INTERNAL ASSERT FAILED" in str(error):
+        reason = next((line for line in str(error).splitlines() if "We don't have an op" in line), str(error).splitlines()[0])
+        return (
+            f"PyTorch's tracer cannot record what the model does{place}, though the model itself may be right: "
+            f"{reason[reason.find('We ') :] if 'We ' in reason else reason}\n"
+            f"capture='export' does not use the tracer and works; or write it another way there"
+        )
     return (
         f"the model raised while it was traced{place}: {type(error).__name__}: {error}\n"
         f"Check that the model runs with these arguments in eager PyTorch, and that forward returns only tensors "
@@ -120,202 +171,3 @@ def _module_scopes(model: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         torch.jit._trace._trace_module_map = previous
-
-
-class _Converter:
-    """Turns a TorchScript graph that tracing made into a source graph."""
-
-    def __init__(self, inputs: ModelInputs, weights: dict[str, torch.Tensor]) -> None:
-        self.inputs = inputs
-        self.weights = weights
-        # Without dynamic axes every size is what it will always be; with one, only inference may tell.
-        self.static = not inputs.is_dynamic
-        self.env: dict[int, Any] = {}
-
-    def convert(self, traced: Any) -> SourceGraph:
-        graph = SourceGraph()
-        parameters = list(traced.inputs())
-        for parameter, item in zip(parameters, self.inputs.tensors, strict=False):
-            shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(item.tensor.shape))
-            kind = SourceType(item.tensor.dtype, shape, False, item.tensor.stride(), tuple(item.tensor.shape))
-            value = SourceValue(item.name, kind)
-            graph.inputs.append(value)
-            self.env[parameter.unique()] = value
-        for parameter, (name, tensor) in zip(parameters[len(graph.inputs) :], self.weights.items(), strict=True):
-            self.env[parameter.unique()] = SourceValue(name, _type_of_tensor(tensor), tensor.detach())
-        self._nodes(traced, graph)
-        for output in traced.outputs():
-            graph.outputs += self._flatten(self.env[output.unique()])
-        if not self.static:
-            unbake_setitem(graph)
-        return graph
-
-    def _flatten(self, value: Any) -> list[SourceValue]:
-        if isinstance(value, list | tuple):
-            return [leaf for item in value for leaf in self._flatten(item)]
-        return [value] if isinstance(value, SourceValue) else []
-
-    def _nodes(self, block: Any, graph: SourceGraph) -> None:
-        for node in block.nodes():
-            kind = node.kind()
-            if kind == "prim::Constant":
-                output = node.output()
-                self.env[output.unique()] = self._constant(output.toIValue())
-            elif kind in ("prim::ListConstruct", "prim::TupleConstruct"):
-                items = [self.env[value.unique()] for value in node.inputs()]
-                self.env[node.output().unique()] = items
-            elif kind in _SAME_NUMBER:
-                self.env[node.output().unique()] = self.env[node.inputsAt(0).unique()]
-            elif kind in ("prim::ListUnpack", "prim::TupleUnpack"):
-                self._unpack(node)
-            elif kind == "prim::PythonOp":
-                graph.nodes.append(self._python_op(node))
-            elif kind == "prim::If":
-                graph.nodes.append(self._if(node))
-            elif kind == "prim::device":
-                self.env[node.output().unique()] = None  # where to compute is not part of the graph
-            elif kind in ("prim::Print", "prim::RaiseException"):
-                continue
-            else:
-                graph.nodes.append(self._call(node))
-
-    def _constant(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            # The tracer stores Python numbers as 0-dim tensors of int64 or float64.
-            is_number = value.dim() == 0 and value.dtype in (torch.int64, torch.float64)
-            kind = SourceType(value.dtype, tuple(value.shape), is_number, value.stride(), tuple(value.shape))
-            return SourceValue("", kind, value.detach())
-        if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
-            return [self._constant(item) for item in value]
-        return value
-
-    def _unpack(self, node: Any) -> None:
-        """Binds the parts of a list; the outputs of the node that made it, if one did, become its elements."""
-        made = self.env[node.inputsAt(0).unique()]
-        outputs = list(node.outputs())
-        if isinstance(made, _PendingList):
-            parts = [SourceValue("", self._type(output)) for output in outputs]
-            made.node.outputs = [*made.node.outputs, *parts]  # results before the list stay
-            made = parts
-        for output, item in zip(outputs, made, strict=True):
-            self.env[output.unique()] = item
-
-    def _call(self, node: Any) -> SourceNode:
-        schema = parse_schema(node.schema()) if node.schema() != "(no schema)" else None
-        args = [self.env[value.unique()] for value in node.inputs()]
-        if schema is not None:
-            arguments = normalise(schema, args, {})
-        else:
-            arguments = {f"input_{index}": value for index, value in enumerate(args)}
-        overload = schema.overload_name if schema is not None else ""
-        source = SourceNode(node.kind(), overload, arguments, [], self._location(node), schema=schema)
-        self._bind(node, source)
-        return source
-
-    def _bind(self, node: Any, source: SourceNode) -> None:
-        for output in node.outputs():
-            if isinstance(output.type(), torch._C.ListType):
-                self.env[output.unique()] = _PendingList(source)
-            else:
-                value = SourceValue("", self._type(output))
-                source.outputs.append(value)
-                self.env[output.unique()] = value
-
-    def _python_op(self, node: Any) -> SourceNode:
-        """A call of an ``autograd.Function``: tensors come as inputs, everything else as Python objects."""
-        function = node.pyobj().__self__
-        tensors = (self.env[value.unique()] for value in node.inputs())
-        scalars = iter(node.scalar_args())
-        args = [next(scalars) if kind == "c" else next(tensors) for kind in node.cconv()]
-        arguments = dict(zip(_forward_parameters(function, len(args)), args, strict=True))
-        source = SourceNode("prim::PythonOp", "", arguments, [], self._location(node), attributes={"function": function})
-        self._bind(node, source)
-        if node.hasAttribute("Subgraph"):
-            source.blocks.append(self._block(node.g("Subgraph"), list(source.input_values())))
-        return source
-
-    def _block(self, subgraph: Any, given: Sequence[SourceValue]) -> SourceGraph:
-        block = SourceGraph()
-        for parameter, value in zip(subgraph.inputs(), given, strict=False):
-            inner = SourceValue(value.name, value.type)
-            block.inputs.append(inner)
-            self.env[parameter.unique()] = inner
-        self._nodes(subgraph, block)
-        for output in subgraph.outputs():
-            block.outputs += self._flatten(self.env[output.unique()])
-        return block
-
-    def _if(self, node: Any) -> SourceNode:
-        """A branch of a scripted function; tracing itself follows the one that the example takes."""
-        source = SourceNode("prim::If", "", {"condition": self.env[node.inputsAt(0).unique()]}, [], self._location(node))
-        self._bind(node, source)
-        for branch in node.blocks():
-            block = SourceGraph()
-            self._nodes(branch, block)
-            for output in branch.outputs():
-                result = self.env[output.unique()]
-                if isinstance(result, bool | int | float):
-                    result = self._constant(torch.tensor(result, dtype=torch.float64 if isinstance(result, float) else None))
-                if not isinstance(result, SourceValue):
-                    raise CaptureError(
-                        "a scripted function returns something other than tensors and numbers from a branch\n"
-                        f"  at {source.location}\n"
-                        "  capture='export' may capture it"
-                    )
-                block.outputs.append(result)
-            source.blocks.append(block)
-        return source
-
-    def _type(self, value: Any) -> SourceType:
-        kind = value.type()
-        name = kind.kind()
-        if name in _NUMBERS:
-            return SourceType(_NUMBERS[name], (), is_number=True)
-        if name != "TensorType":
-            return UNKNOWN
-        sizes = kind.sizes()
-        if sizes is None:
-            rank = kind.dim()
-            return SourceType(kind.dtype(), None if rank is None else (None,) * rank)
-        shape = tuple(sizes) if self.static else (None,) * len(sizes)
-        strides = kind.strides()
-        return SourceType(kind.dtype(), shape, False, None if strides is None else tuple(strides), tuple(sizes))
-
-    def _location(self, node: Any) -> Location:
-        module = node.scopeName().rpartition("/")[2]
-        for match in _FRAME.finditer(node.sourceRange()):
-            filename = match[1]
-            if filename.startswith(_PACKAGE):
-                break
-            if not is_library_file(filename):
-                return Location(module, filename, int(match[2]), match[3])
-        return Location(module)
-
-
-class _PendingList:
-    """The list that a node returns, until it is unpacked."""
-
-    def __init__(self, node: SourceNode) -> None:
-        self.node = node
-
-
-_NUMBERS = {
-    "IntType": torch.int64,
-    "FloatType": torch.float64,
-    "BoolType": torch.bool,
-    "NumberType": None,
-    "SymIntType": torch.int64,
-}
-
-
-def _type_of_tensor(tensor: torch.Tensor) -> SourceType:
-    return SourceType(tensor.dtype, tuple(tensor.shape), False, tensor.stride(), tuple(tensor.shape))
-
-
-def _forward_parameters(function: type[torch.autograd.Function], count: int) -> list[str]:
-    """Names of the parameters of ``forward``, without ``ctx``."""
-    parameters = list(inspect.signature(function.forward).parameters.values())
-    if function.setup_context is torch.autograd.Function.setup_context:
-        parameters = parameters[1:]
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [names[index] if index < len(names) else f"arg_{index}" for index in range(count)]

@@ -32,6 +32,9 @@ _UNANNOTATED = {
 _METADATA_ONLY = frozenset({"aten::requires_grad_", "aten::retain_grad", "aten::record_stream"})
 """Operators whose schema claims a write that changes no element."""
 
+_WHILE_OBSERVING = frozenset({"aten::fused_moving_avg_obs_fake_quant", "aten::_fused_moving_avg_obs_fq_helper"})
+"""Operators that write only while their observer is switched on, in which state nothing converts them."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effects:
@@ -83,7 +86,7 @@ class EffectsCache:
 def _effects_of_schema(schema: torch.FunctionSchema) -> Effects:
     annotated = [(argument.name, argument.alias_info) for argument in schema.arguments if argument.alias_info is not None]
     writes = tuple(name for name, info in annotated if info.is_write)
-    if schema.name in _METADATA_ONLY:
+    if schema.name in _METADATA_ONLY or schema.name in _WHILE_OBSERVING:
         writes = ()
     aliases: list[tuple[int, str]] = []
     for index, returned in enumerate(schema.returns):

@@ -56,7 +56,7 @@ def is_negative(g: GraphContext, x: Value) -> Value:
 
 
 def sign_bit(g: GraphContext, x: Value) -> Value:
-    """Returns where `x` is below zero or a negative zero, whose reciprocal is below zero; NaN counts as positive. Added in 0.1."""
+    """Returns where `x` is below zero or a negative zero, as its reciprocal tells; NaN counts as positive. Added in 0.1."""
     if not dtypes.is_floating(x.dtype):
         return is_negative(g, x)
     zero = g.constant(0, like=x)

@@ -279,7 +279,7 @@ def _combined(g: GraphContext, x: Value, index: Value, updates: Value, axis: int
 
 
 def neutral_number(reduction: str, dtype: torch.dtype) -> float:
-    """Returns the number that changes nothing when it is combined by ``"add"``, ``"mul"``, ``"max"`` or ``"min"``. Added in 0.1."""
+    """Returns the number that a reduction (``"add"``, ``"mul"``, ``"max"``, ``"min"``) does not notice. Added in 0.1."""
     if reduction in ("add", "mul"):
         return 0 if reduction == "add" else 1
     if dtypes.is_floating(dtype):

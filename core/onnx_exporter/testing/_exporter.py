@@ -10,7 +10,8 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from onnx_exporter._export import ExportResult, export
+from onnx_exporter._export import export
+from onnx_exporter._result import ExportResult
 from onnx_exporter.testing._cases import OpCase
 
 

@@ -209,11 +209,11 @@ def _in_place(info: Any) -> Callable[..., Any] | None:
     return call
 
 
-class _RandomDraws(TorchDispatchMode):
+class _RandomDraws(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes whether an operator draws random numbers while it is active."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -235,7 +235,7 @@ def _runs(sample: Sample) -> bool:
 def _draws(sample: Sample) -> bool:
     with _RandomDraws() as mode, contextlib.suppress(RuntimeError):  # check_inputs tells of samples that do not run
         sample.eager(sample.tensors)
-    return mode.found
+    return bool(mode.found)
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:

@@ -6,6 +6,7 @@ from onnx_exporter import OpTable, hookimpl
 from onnx_exporter_opsets.symbolic_opset10 import (
     arithmetic,
     comparison,
+    linalg_grouped,
     quantized,
     resize,
 )
@@ -13,6 +14,7 @@ from onnx_exporter_opsets.symbolic_opset10 import (
 TABLES: Sequence[OpTable] = (
     arithmetic.table,
     comparison.table,
+    linalg_grouped.table,
     quantized.table,
     resize.table,
 )

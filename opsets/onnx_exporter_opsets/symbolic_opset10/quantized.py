@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
@@ -47,11 +48,13 @@ def fake_quantize(
 
 def _limited(g: GraphContext, x: Value, scale: Value, zero: Value, axis: int | None, quant_min: int, quant_max: int) -> Value:
     """Limits `x` to the numbers of the levels `quant_min` and `quant_max`."""
-    zero = emit.cast(g, zero, torch.float32)
     rank = shapes.rank_of(g, x)
     ends = []
     for level in (quant_min, quant_max):
-        end = g.op("Mul", g.op("Sub", g.constant(level, like=x), zero), scale)
+        if scale.const is not None and zero.const is not None:
+            end = g.constant((level - zero.const.astype(np.float32)) * scale.const, dtype=torch.float32)
+        else:
+            end = g.op("Mul", g.op("Sub", g.constant(level, like=x), emit.cast(g, zero, torch.float32)), scale)
         if axis is not None:
             end = emit.reshape(g, end, [-1, *[1] * (rank - 1 - shapes.normalize_axis(axis, rank))])
         ends.append(end)

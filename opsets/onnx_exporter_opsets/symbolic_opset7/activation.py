@@ -61,14 +61,17 @@ def mish(g: GraphContext, self: Value) -> Value:
 
 @table.op("aten::hardsigmoid")
 def hardsigmoid(g: GraphContext, self: Value) -> Value:
-    """``aten::hardsigmoid(Tensor self)``: HardSigmoid."""
+    """``aten::hardsigmoid(Tensor self)``: HardSigmoid; of doubles Clip and Div, as an attribute is no more than a float."""
+    if self.dtype is torch.float64:
+        moved = g.op("Add", self, g.constant(3, like=self))
+        return g.op("Div", emit.clip(g, moved, 0, 6), g.constant(6, like=self))
     return g.op("HardSigmoid", self, alpha=1 / 6, beta=0.5)
 
 
 @table.op("aten::hardswish")
 def hardswish(g: GraphContext, self: Value) -> Value:
     """``aten::hardswish(Tensor self)``: HardSigmoid and Mul."""
-    return g.op("Mul", self, g.op("HardSigmoid", self, alpha=1 / 6, beta=0.5))
+    return g.op("Mul", self, g.call("aten::hardsigmoid", self))
 
 
 @table.op("aten::gelu")
@@ -108,7 +111,7 @@ def _log_softmax(g: GraphContext, self: Value, dim: int, half_to_float: bool) ->
 
 @table.op("aten::_softmax_backward_data")
 def _softmax_backward_data(g: GraphContext, grad_output: Value, output: Value, dim: int, input_dtype: torch.dtype) -> Value:
-    """``aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype)``: Mul, ReduceSum, Sub."""
+    """``aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ...)``: Mul, ReduceSum, Sub."""
     product = g.op("Mul", grad_output, output)
     total = product if product.rank == 0 else emit.reduce(g, "ReduceSum", product, [dim], True)
     return emit.cast(g, g.op("Sub", product, g.op("Mul", output, total)), input_dtype)
@@ -116,7 +119,7 @@ def _softmax_backward_data(g: GraphContext, grad_output: Value, output: Value, d
 
 @table.op("aten::_log_softmax_backward_data")
 def _log_softmax_backward_data(g: GraphContext, grad_output: Value, output: Value, dim: int, input_dtype: torch.dtype) -> Value:
-    """``aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype)``: Exp, ReduceSum, Sub."""
+    """``aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ...)``: Exp, ReduceSum, Sub."""
     total = grad_output if grad_output.rank == 0 else emit.reduce(g, "ReduceSum", grad_output, [dim], True)
     return emit.cast(g, g.op("Sub", grad_output, g.op("Mul", g.op("Exp", output), total)), input_dtype)
 

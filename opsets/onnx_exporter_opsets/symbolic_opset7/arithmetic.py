@@ -132,25 +132,53 @@ def fmod(g: GraphContext, self: Value, other: Value) -> Value:
 def pow_(g: GraphContext, self: Value, exponent: Value) -> Value:
     """``aten::pow.Tensor_Scalar(Tensor self, Scalar exponent)``: Pow, or something simpler for a small constant.
 
-    Integers have no Pow before opset 12; there a small constant exponent becomes products.
+    Integers are multiplied, as runtimes compute their Pow in floats.
     """
     number = compute.known_number(exponent) if exponent.rank == 0 else None
     if number == 1:
         return self
-    if number is not None and number in (2, 3, 4) and (number == 2 or not dtypes.is_floating(self.dtype)):
-        result = self
-        for _ in range(int(number) - 1):
-            result = compute.wide_op(g, "Mul", result, self)
-        return result
-    if dtypes.is_floating(self.dtype):
-        if number == 0.5:
-            return g.op("Sqrt", self)
-        if number == -1:
-            return g.op("Reciprocal", self)
-        return g.op("Pow", self, exponent)
-    if g.opset < 12:
-        raise g.unsupported("pow of integers needs opset 12")
-    return compute.wide_op(g, "Pow", self, exponent)
+    if not dtypes.is_floating(self.dtype):
+        return _integer_power(g, self, exponent, number)
+    if number == 2:
+        return g.op("Mul", self, self)
+    if number == 3:
+        return g.op("Mul", g.op("Mul", self, self), self)
+    if number == 0.5:
+        return g.op("Sqrt", self)
+    if number == -1:
+        return g.op("Reciprocal", self)
+    return g.op("Pow", self, exponent)
+
+
+_EXPONENT_BITS = 7
+"""Exponents of more bits overflow, unless the base is 0, 1 or -1; for those 64 or 65 stands for any larger one."""
+
+
+def _integer_power(g: GraphContext, base: Value, exponent: Value, number: int | None) -> Value:
+    """Multiplies the squares of squares that the exponent's bits name; a negative exponent leaves 0, but of 1 and -1."""
+    if number is not None and 0 <= number < 2**_EXPONENT_BITS:
+        result: Value | None = None
+        for bit in range(number.bit_length()):
+            base = base if bit == 0 else compute.wide_op(g, "Mul", base, base)
+            if number >> bit & 1:
+                result = base if result is None else compute.wide_op(g, "Mul", result, base)
+        return g.call("aten::ones_like", base) if result is None else result
+    assert base.dtype is not None
+    one, two, limit = (g.constant(item, dtype=torch.int64) for item in (1, 2, 2 ** (_EXPONENT_BITS - 1)))
+    exponent, power = emit.cast(g, exponent, torch.int64), emit.cast(g, base, torch.int64)
+    is_unit = g.op("Equal", g.op("Abs", power), one)
+    size = g.op("Abs", exponent)
+    parity = g.op("Sub", size, g.op("Mul", g.op("Div", size, two), two))
+    size = emit.where(g, g.op("Less", size, limit), size, g.op("Add", limit, parity))
+    total = one
+    for bit in range(_EXPONENT_BITS):
+        power = power if bit == 0 else g.op("Mul", power, power)
+        half = g.op("Div", size, two)
+        is_set = emit.cast(g, g.op("Sub", size, g.op("Mul", half, two)), torch.bool)
+        total = g.op("Mul", total, emit.where(g, is_set, power, one))
+        size = half
+    vanishes = g.op("And", g.op("Less", exponent, g.constant(0, dtype=torch.int64)), g.op("Not", is_unit))
+    return emit.cast(g, emit.where(g, vanishes, g.constant(0, dtype=torch.int64), total), base.dtype)
 
 
 @table.op("aten::addcmul", promote=("self", "tensor1", "tensor2"))

@@ -23,6 +23,7 @@ def bitwise_and(g: GraphContext, self: Value, other: Value) -> Value:
         return g.op("And", self, other)
     for value, mask in ((self, other), (other, self)):
         number = compute.known_number(mask) if mask.rank == 0 else None
+        assert mask.dtype is not None
         if number is not None and 0 < number < 2**31 and number & (number + 1) == 0 and number + 1 <= torch.iinfo(mask.dtype).max:
             return g.call("aten::remainder", value, g.constant(number + 1, like=value))  # type: ignore[no-any-return]
     return _by_digits(g, self, other, np.bitwise_and)

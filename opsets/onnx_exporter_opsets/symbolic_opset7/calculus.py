@@ -148,7 +148,7 @@ def _derived_at(g: GraphContext, x: Value, axis: int, places: Value, edge_order:
             _between(g, "div", whole, _between(g, "mul", a, b)),
             g.op("Neg", _between(g, "div", a, _between(g, "mul", b, whole))),
         )
-        weights = tuple(g.op("Neg", weight) for weight in weights) if backwards else weights
-        terms = [_between(g, "mul", point, weight) for point, weight in zip(points, weights, strict=True)]
+        signed = [g.op("Neg", weight) if backwards else weight for weight in weights]
+        terms = [_between(g, "mul", point, weight) for point, weight in zip(points, signed, strict=True)]
         edges.append(_between(g, "add", _between(g, "add", terms[0], terms[1]), terms[2]))
     return g.op("Concat", edges[0], middle, edges[1], axis=axis)

@@ -176,9 +176,10 @@ def chunk_cat(g: GraphContext, tensors: list[Value], dim: int, num_chunks: int) 
         static = tensor.static_shape
         if static is None:
             raise g.unsupported("tensors whose sizes are not fixed")
-        amounts: list[int | Value] = [0] * (2 * (len(static) - axis - 1)) + [0, -static[axis] % num_chunks]
+        more = -static[axis] % num_chunks
+        amounts: list[int | Value] = [*[0] * (2 * (len(static) - axis - 1)), 0, more]
         padded = g.call("aten::constant_pad_nd", tensor, amounts, 0)
-        width = (static[axis] + amounts[-1]) // num_chunks * math.prod(static[axis + 1 :])
+        width = (static[axis] + more) // num_chunks * math.prod(static[axis + 1 :])
         rows.append(emit.reshape(g, padded, [*static[:axis], num_chunks, width]))
     return cat(g, rows, shapes.normalize_axis(dim, shapes.rank_of(g, tensors[0])) + 1)
 

@@ -208,7 +208,7 @@ def linspace(g: GraphContext, start: Value, end: Value, steps: int, dtype: torch
 def logspace(
     g: GraphContext, start: Value, end: Value, steps: int, base: float = 10.0, dtype: torch.dtype | None = None
 ) -> Value:
-    """``aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None)``: linspace and Pow, in double."""
+    """``aten::logspace(Scalar start, Scalar end, int steps, float base=10., ...)``: linspace and Pow, in double."""
     dtype = dtype or g.result_dtype or dtypes.default_float()
     exponent = emit.cast(g, g.call("aten::linspace", start, end, steps, dtype), torch.float64)
     return emit.cast(g, g.op("Pow", g.constant(base, dtype=torch.float64), exponent), dtype)

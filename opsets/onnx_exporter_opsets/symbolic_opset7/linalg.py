@@ -15,7 +15,7 @@ def linear(g: GraphContext, input: Value, weight: Value, bias: Value | None = No
         return g.op("Gemm", input, weight, bias, transB=1)
     transposed = weight if weight.rank == 1 else emit.transpose(g, weight, [1, 0])
     result = g.call("aten::matmul", input, transposed)
-    return result if bias is None else g.call("aten::add", result, bias)
+    return result if bias is None else g.call("aten::add", result, bias)  # type: ignore[no-any-return]
 
 
 @table.op("aten::matmul", "aten::linalg_matmul")
@@ -109,7 +109,8 @@ def baddbmm(g: GraphContext, self: Value, batch1: Value, batch2: Value, beta: fl
 @table.op("aten::addbmm")
 def addbmm(g: GraphContext, self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Value:
     """``aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, ...)``: as baddbmm, summed over the batch."""
-    product = g.call("aten::sum", g.call("aten::matmul", batch1, batch2), [0], False, self.dtype)
+    total = g.call("aten::sum", g.call("aten::matmul", batch1, batch2), [0])
+    product = total if self.dtype is None else emit.cast(g, total, self.dtype)
     return _weighted_sum(g, self, product, beta, alpha)
 
 
@@ -137,4 +138,4 @@ def bilinear(g: GraphContext, input1: Value, input2: Value, weight: Value, bias:
     projected = emit.reshape(g, g.call("aten::matmul", input1, side_by_side), [*lead, out_features, second])
     product = g.call("aten::matmul", projected, emit.unsqueeze(g, input2, [-1]))
     result = emit.squeeze(g, product, [-1])
-    return result if bias is None else g.call("aten::add", result, bias)  # type: ignore[no-any-return]
+    return result if bias is None else g.call("aten::add", result, bias)

@@ -82,7 +82,7 @@ def _factor(g: GraphContext, norm: Value, maxnorm: float) -> Value:
 
 @table.op("aten::renorm")
 def renorm(g: GraphContext, self: Value, p: float, dim: int, maxnorm: float) -> Value:
-    """``aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm)``: the norm of each sub-tensor, and Mul where it is too large."""
+    """``aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm)``: norms, and Mul where one is too large."""
     rank = shapes.rank_of(g, self)
     axis = shapes.normalize_axis(dim, rank)
     norm = g.call("aten::linalg_vector_norm", self, p, [own for own in range(rank) if own != axis], True)
@@ -91,7 +91,7 @@ def renorm(g: GraphContext, self: Value, p: float, dim: int, maxnorm: float) -> 
 
 @table.op("aten::embedding_renorm")
 def embedding_renorm(g: GraphContext, self: Value, indices: Value, max_norm: float, norm_type: float = 2.0) -> Value:
-    """``aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type)``: renorm of the rows that are named."""
+    """``aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type)``: renorm of the rows named."""
     flat = emit.reshape(g, indices, [-1])
     rows = g.op("Gather", self, flat, axis=0)
     norm = g.call("aten::linalg_vector_norm", rows, norm_type, [-1], True)

@@ -64,9 +64,9 @@ def tensordot(g: GraphContext, self: Value, other: Value, dims_self: list[int], 
     for own, others in zip(first, second, strict=True):
         sizes = shapes.known_size(self, own), shapes.known_size(other, others)
         if sizes[0] == 1 and sizes[1] != 1:
-            other = g.call("aten::sum", other, [others], True, other.dtype)
+            other = _summed(g, other, others)
         elif sizes[1] == 1 and sizes[0] != 1:
-            self = g.call("aten::sum", self, [own], True, self.dtype)
+            self = _summed(g, self, own)
     rows = [axis for axis in range(ranks[0]) if axis not in first]
     columns = [axis for axis in range(ranks[1]) if axis not in second]
     keep = [shapes.size(g, self, axis) for axis in rows] + [shapes.size(g, other, axis) for axis in columns]
@@ -78,6 +78,12 @@ def tensordot(g: GraphContext, self: Value, other: Value, dims_self: list[int], 
     left = emit.reshape(g, emit.transpose(g, self, [*rows, *first]), [across, shared])
     right = emit.reshape(g, emit.transpose(g, other, [*second, *columns]), [shared, down])
     return emit.reshape(g, g.call("aten::matmul", left, right), keep)
+
+
+def _summed(g: GraphContext, x: Value, axis: int) -> Value:
+    """The sum along an axis, which stays, in the type of `x`."""
+    total = g.call("aten::sum", x, [axis], True)
+    return total if x.dtype is None else emit.cast(g, total, x.dtype)
 
 
 @table.op("aten::linalg_vecdot", promote=("x", "y"))

@@ -41,7 +41,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Value | None = None,
     reduction: int = 1,
 ) -> Value:
-    """``aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight, Tensor? pos_weight, int reduction)``."""
+    """``aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight, ...)``: by log_sigmoid."""
     one = g.constant(1, like=self)
     log_sigmoid = g.call("aten::log_sigmoid", self)
     if pos_weight is not None:
@@ -51,7 +51,7 @@ def binary_cross_entropy_with_logits(
     return _reduced(g, loss if weight is None else g.op("Mul", loss, weight), reduction)
 
 
-@table.op("aten::margin_ranking_loss", promote=("input1", "input2", "target"))
+@table.op("aten::margin_ranking_loss")
 def margin_ranking_loss(
     g: GraphContext, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: int = 1
 ) -> Value:
@@ -77,7 +77,7 @@ def triplet_margin_loss(
     far = g.call("aten::pairwise_distance", anchor, negative, p, eps)
     if swap:
         far = g.call("aten::minimum", far, g.call("aten::pairwise_distance", positive, negative, p, eps))
-    loss = g.op("Add", g.op("Sub", near, far), g.constant(margin, like=near))
+    loss = g.call("aten::add", g.call("aten::sub", near, far), margin)
     return _reduced(g, g.call("aten::clamp_min", loss, 0), reduction)
 
 

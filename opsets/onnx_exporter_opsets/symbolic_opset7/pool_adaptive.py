@@ -136,7 +136,8 @@ def adaptive_max_pool(g: GraphContext, self: Value, output_size: list[int | Valu
     spatial = len(output_size)
     whole, even, uneven = _split_axes(g, self, output_size)
     x = self
-    if len(whole) == spatial and shapes.rank_of(g, x) == spatial + 2 and dtypes.is_floating(x.dtype):
+    # runtimes have GlobalMaxPool for float32
+    if len(whole) == spatial and shapes.rank_of(g, x) == spatial + 2 and x.dtype in (torch.float32, torch.float16):
         x = g.op("GlobalMaxPool", x)
     elif whole:
         x = emit.reduce(g, "ReduceMax", x, whole, keepdims=True)

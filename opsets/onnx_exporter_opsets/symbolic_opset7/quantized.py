@@ -72,7 +72,7 @@ def fake_quantize_per_tensor_affine_cachemask(
 def fake_quantize_per_channel_affine_cachemask(
     g: GraphContext, self: Value, scale: Value, zero_point: Value, axis: int, quant_min: int, quant_max: int
 ) -> tuple[Value, Value]:
-    """``aten::fake_quantize_per_channel_affine_cachemask(...) -> (Tensor output, Tensor mask)``: with what is within the range."""
+    """``aten::fake_quantize_per_channel_affine_cachemask(...) -> (Tensor output, Tensor mask)``: with what is in range."""
     result = g.call("onnx_exporter::fake_quantize", self, scale, zero_point, axis, quant_min, quant_max)
     return result, _mask(g, self, scale, zero_point, axis, quant_min, quant_max)
 
@@ -106,15 +106,15 @@ def fused_moving_avg_obs_fake_quant(
     scale: Value,
     zero_point: Value,
     averaging_const: float,
+    ch_axis: int,
     quant_min: int,
     quant_max: int,
-    ch_axis: int,
     per_row_fake_quant: bool = False,
     symmetric_quant: bool = False,
 ) -> list[Value]:
-    """``aten::fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, Tensor fake_quant_on, ...)``: its fake quantisation.
+    """``aten::fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, Tensor fake_quant_on, ...)``: without the observer.
 
-    The observer must be off, as it is once the ranges are known.
+    That must be off, as it is once the ranges are known.
     """
     if _switch(g, observer_on, "observer_on"):
         raise g.unsupported("an observer that is switched on; call torch.ao.quantization.disable_observer on the model")

@@ -1,4 +1,7 @@
-"""Random tensors. They have the shape, the type and the distribution that PyTorch's have, but other values."""
+"""Random tensors. They have the shape, the type and the distribution that PyTorch's have, but other values.
+
+ONNX Runtime 1.32 draws them up to opset 21; of later opsets it has only Dropout.
+"""
 
 from __future__ import annotations
 
@@ -203,9 +206,11 @@ def native_dropout(g: GraphContext, input: Value, p: float, train: bool | None) 
     """``aten::native_dropout(Tensor input, float p, bool? train)``: RandomUniform, Less and Mul; the mask tells what was kept."""
     if train is False:
         return input, g.call("aten::ones_like", input, torch.bool)
+    if p == 1:
+        return g.op("Mul", input, g.constant(0, like=input)), g.call("aten::zeros_like", input, torch.bool)
     mask = _kept(g, input, p)
     assert input.dtype is not None
-    share = g.op("Mul", emit.cast(g, mask, input.dtype), g.constant(1 / (1 - p) if p < 1 else 0.0, like=input))
+    share = g.op("Mul", emit.cast(g, mask, input.dtype), g.constant(1 / (1 - p), like=input))
     return g.op("Mul", input, share), mask
 
 
@@ -232,7 +237,7 @@ def feature_dropout(g: GraphContext, input: Value, p: float, train: bool) -> Val
 
 @table.op("aten::alpha_dropout")
 def alpha_dropout(g: GraphContext, input: Value, p: float, train: bool) -> Value:
-    """``aten::alpha_dropout(Tensor input, float p, bool train)``: what is dropped becomes SELU's limit; mean and variance stay."""
+    """``aten::alpha_dropout(Tensor input, float p, bool train)``: mean and variance stay, as drops become SELU's limit."""
     return _alpha(g, input, input, p) if train and p else input
 
 

@@ -26,7 +26,7 @@ def _accumulated(g: GraphContext, x: Value, dtype: torch.dtype | None) -> Value:
 
 def _is_empty(x: Value, dim: list[int] | None) -> bool:
     """Whether each result is taken over no elements at all, as is proven."""
-    axes = range(x.rank or 0) if not dim else dim
+    axes = dim or range(x.rank or 0)
     return x.rank != 0 and any(shapes.known_size(x, axis) == 0 for axis in axes)
 
 
@@ -46,7 +46,7 @@ def sum_(
 
 @table.op("aten::sum_to_size")
 def sum_to_size(g: GraphContext, self: Value, size: list[int | Value]) -> Value:
-    """``aten::sum_to_size(Tensor self, SymInt[] size)``: ReduceSum of the axes that broadcasting to the tensor's sizes would repeat."""
+    """``aten::sum_to_size(Tensor self, SymInt[] size)``: ReduceSum of the axes that broadcasting would repeat."""
     lead = shapes.rank_of(g, self) - len(size)
     repeated = []
     for axis, item in enumerate(size, lead):
@@ -55,7 +55,8 @@ def sum_to_size(g: GraphContext, self: Value, size: list[int | Value]) -> Value:
             raise g.unsupported("a size that may be 1 or the tensor's own")
         if not same:
             repeated.append(axis)
-    x = emit.reduce(g, "ReduceSum", self, repeated, True) if repeated else self
+    x = self if g.result_dtype is None else emit.cast(g, self, g.result_dtype)
+    x = emit.reduce(g, "ReduceSum", x, repeated, True) if repeated else x
     return emit.reduce(g, "ReduceSum", x, range(lead), False) if lead else x
 
 
@@ -151,8 +152,8 @@ def _position(g: GraphContext, op_type: str, x: Value, dim: int | None, keepdim:
 def _truth(g: GraphContext, op_type: str, x: Value, dim: list[int] | None, keepdim: bool) -> Value:
     """Whether all or any are true: the least of 0 and 1, or their sum (of nothing it is 0). Of bytes PyTorch gives bytes."""
     ones = emit.cast(g, emit.cast(g, x, torch.bool), torch.int32)
-    reduced = emit.reduce(g, op_type, ones, _axes(x, dim), keepdim)
-    return emit.cast(g, reduced, torch.uint8 if x.dtype is torch.uint8 else torch.bool)
+    reduced = emit.cast(g, emit.reduce(g, op_type, ones, _axes(x, dim), keepdim), torch.bool)
+    return emit.cast(g, reduced, torch.uint8) if x.dtype is torch.uint8 else reduced
 
 
 @table.op("aten::all")
@@ -318,7 +319,7 @@ def dist(g: GraphContext, self: Value, other: Value, p: float = 2.0) -> Value:
 @table.op("aten::pairwise_distance")
 def pairwise_distance(g: GraphContext, x1: Value, x2: Value, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Value:
     """``aten::pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)``: along the last axis."""
-    difference = g.op("Add", g.op("Sub", x1, x2), g.constant(eps, like=x1))
+    difference = g.call("aten::add", g.call("aten::sub", x1, x2), eps)
     return g.call("aten::linalg_vector_norm", difference, p, [-1], keepdim)
 
 

@@ -159,6 +159,8 @@ def pixel_shuffle(g: GraphContext, self: Value, upscale_factor: int) -> Value:
 @table.op("aten::pixel_unshuffle")
 def pixel_unshuffle(g: GraphContext, self: Value, downscale_factor: int) -> Value:
     """``aten::pixel_unshuffle(Tensor self, int downscale_factor)``: Transpose; SpaceToDepth orders channels in another way."""
+    if 0 in (self.static_shape or ()):
+        return self  # PyTorch leaves a tensor without elements as it is
     batch, channels, height, width = _spatial(g, self)
     factor, count = downscale_factor, len(batch)
     high, wide = shapes.divide(g, height, factor), shapes.divide(g, width, factor)

@@ -23,7 +23,7 @@ def gelu(g: GraphContext, self: Value, approximate: str = "none") -> Value:
 
 @table.op("aten::_safe_softmax")
 def _safe_softmax(g: GraphContext, self: Value, dim: int, dtype: torch.dtype | None = None) -> Value:
-    """``aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None)``: softmax, and 0 where all are the negative infinity."""
+    """``aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None)``: softmax; 0 where all are ``-inf``."""
     result = g.call("aten::softmax", self, dim, dtype)
     least = g.call("aten::eq", self, g.constant(-math.inf, like=self))
     return emit.where(g, g.call("aten::all", least, [dim], True), g.constant(0, like=result), result)

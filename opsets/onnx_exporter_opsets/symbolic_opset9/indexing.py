@@ -116,7 +116,7 @@ def embedding_bag_padding_idx(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> list[Value | None]:
-    """``aten::embedding_bag.padding_idx(Tensor weight, ..., int? padding_idx)``: as _embedding_bag, whose -1 says that there is none.
+    """``aten::embedding_bag.padding_idx(Tensor weight, ..., int? padding_idx)``: as _embedding_bag, whose -1 means none.
 
     Here a negative index counts from the end.
     """

@@ -104,9 +104,7 @@ def _scatter_mean(g: GraphContext, x: Value, dim: int, index: Value, src: Value,
     return g.op("Div", *_sum_and_count(g, x, dim, index, src, include_self))
 
 
-def _sum_and_count(
-    g: GraphContext, x: Value, dim: int, index: Value, src: Value, include_self: bool
-) -> tuple[Value, Value]:
+def _sum_and_count(g: GraphContext, x: Value, dim: int, index: Value, src: Value, include_self: bool) -> tuple[Value, Value]:
     start = x if include_self else _scattered(g, x, dim, index, g.constant(0, like=x), None)
     total = _scattered(g, start, dim, index, src, "add")
     ones = g.call("aten::ones_like", x)

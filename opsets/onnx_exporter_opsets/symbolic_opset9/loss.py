@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 
@@ -38,7 +40,7 @@ def huber_loss(g: GraphContext, self: Value, target: Value, reduction: int = 1, 
 
 @table.op("aten::binary_cross_entropy", promote=("self", "target", "weight"))
 def binary_cross_entropy(g: GraphContext, self: Value, target: Value, weight: Value | None = None, reduction: int = 1) -> Value:
-    """``aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean)``: logarithms of at least -100."""
+    """``aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, ...)``: logarithms of at least -100."""
     least = g.constant(-100, like=self)
     yes = g.call("aten::maximum", g.op("Log", self), least)
     no = g.call("aten::maximum", g.call("aten::log1p", g.op("Neg", self)), least)
@@ -50,7 +52,13 @@ def binary_cross_entropy(g: GraphContext, self: Value, target: Value, weight: Va
 @table.op("aten::soft_margin_loss", promote=("self", "target"))
 def soft_margin_loss(g: GraphContext, self: Value, target: Value, reduction: int = 1) -> Value:
     """``aten::soft_margin_loss(Tensor self, Tensor target, int reduction=Mean)``: ``log1p(exp(-target * input))``."""
-    return _reduced(g, g.call("aten::log1p", g.op("Exp", g.op("Mul", g.op("Neg", target), self))), reduction)
+    power = g.op("Mul", g.op("Neg", target), self)
+    result = g.op("Exp", power)
+    if self.dtype is torch.float16:
+        # Runtimes that keep a wider type between two operators would not overflow as PyTorch does, from 65520 on
+        beyond = g.op("Greater", power, g.constant(math.log(65520), like=power))
+        result = emit.where(g, beyond, g.constant(math.inf, like=power), result)
+    return _reduced(g, g.call("aten::log1p", result), reduction)
 
 
 @table.op("aten::kl_div", promote=("self", "target"))
@@ -86,7 +94,7 @@ def poisson_nll_loss(
 
 @table.op("aten::hinge_embedding_loss")
 def hinge_embedding_loss(g: GraphContext, self: Value, target: Value, margin: float = 1.0, reduction: int = 1) -> Value:
-    """``aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean)``: by targets of 1 and -1."""
+    """``aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, ...)``: by targets of 1 and -1."""
     zero = g.constant(0, like=self)
     apart = g.call("aten::clamp_min", g.op("Sub", g.constant(margin, like=self), self), 0)
     loss = g.op(

@@ -132,7 +132,7 @@ def multi_margin_loss(
     weight: Value | None = None,
     reduction: int = 1,
 ) -> Value:
-    """``aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean)``."""
+    """``aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, ...)``: each class against the target."""
     x = self if self.rank == 2 else emit.reshape(g, self, [1, -1])
     label = emit.reshape(g, emit.cast(g, target, torch.int64), [-1, 1])
     own = indexing.gather_elements(g, x, label, 1)
@@ -170,7 +170,7 @@ def _multilabel(g: GraphContext, x: Value, target: Value) -> tuple[Value, Value]
 
 @table.op("aten::multilabel_margin_loss_forward")
 def multilabel_margin_loss_forward(g: GraphContext, self: Value, target: Value, reduction: int) -> tuple[Value, Value]:
-    """``aten::multilabel_margin_loss_forward(...) -> (Tensor output, Tensor is_target)``: each target against each other class."""
+    """``aten::multilabel_margin_loss_forward(...) -> (Tensor output, Tensor is_target)``: targets against other classes."""
     rank = shapes.rank_of(g, self)
     x, labels = (item if rank == 2 else emit.reshape(g, item, [1, -1]) for item in (self, target))
     loss, is_target = _multilabel(g, x, labels)
@@ -181,5 +181,5 @@ def multilabel_margin_loss_forward(g: GraphContext, self: Value, target: Value, 
 
 @table.op("aten::multilabel_margin_loss")
 def multilabel_margin_loss(g: GraphContext, self: Value, target: Value, reduction: int = 1) -> Value:
-    """``aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean)``: as its forward, without the second result."""
+    """``aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean)``: the first result of its forward."""
     return g.call("aten::multilabel_margin_loss_forward", self, target, reduction)[0]  # type: ignore[no-any-return]

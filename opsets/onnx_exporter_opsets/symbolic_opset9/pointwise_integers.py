@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import emit, indexing
+from onnx_exporter.helpers import compute, emit, indexing
 
 table = OpTable(opset=9)
 
@@ -41,5 +41,6 @@ def lcm(g: GraphContext, self: Value, other: Value) -> Value:
     divisor = emit.cast(g, g.call("aten::gcd", self, other), torch.int64)
     a, b = emit.cast(g, self, torch.int64), emit.cast(g, other, torch.int64)
     divisor = emit.where(g, g.call("aten::eq", divisor, 0), g.constant(1, dtype=torch.int64), divisor)
-    product = emit.cast(g, g.op("Mul", g.op("Div", a, divisor), b), self.dtype)
-    return g.call("aten::abs", product)  # type: ignore[no-any-return]
+    wide = compute.wide_dtype(self.dtype) or torch.int64
+    product = emit.cast(g, g.op("Mul", g.op("Div", a, divisor), b), wide)
+    return emit.cast(g, g.op("Abs", product), self.dtype)

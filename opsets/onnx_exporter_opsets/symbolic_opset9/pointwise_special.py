@@ -67,7 +67,7 @@ def logaddexp2(g: GraphContext, self: Value, other: Value) -> Value:
 
 @table.op("aten::ldexp.Tensor")
 def ldexp(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::ldexp.Tensor(Tensor self, Tensor other)``: Mul by a power of two, in double, so that the power is never infinite."""
+    """``aten::ldexp.Tensor(Tensor self, Tensor other)``: Mul by a power of two, in double, where it is finite."""
     dtype = g.result_dtype or dtypes.promote([self, other])
     dtype = dtype if dtype.is_floating_point else dtypes.default_float()
     exponent = emit.cast(g, other, torch.float64)

@@ -26,7 +26,7 @@ def nansum(
 def nanmean(
     g: GraphContext, self: Value, dim: list[int] | None = None, keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> Value:
-    """``aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)``: nansum, by how many there are."""
+    """``aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, ...)``: nansum, by how many there are."""
     total = nansum(g, self, dim, keepdim, dtype)
     assert total.dtype is not None
     present = emit.cast(g, g.op("Not", g.op("IsNaN", self)), total.dtype)

@@ -123,7 +123,7 @@ def nanmedian_dim(g: GraphContext, self: Value, dim: int, keepdim: bool = False)
 def quantile(
     g: GraphContext, self: Value, q: Value, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Value:
-    """``aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear')``: TopK and gathers."""
+    """``aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, ...)``: TopK and gathers."""
     x, perm = _last(g, self, dim)
     last = shapes.subtract(g, shapes.size(g, x, -1), 1)
     missing = emit.cast(g, g.op("IsNaN", x), torch.int32)
@@ -188,9 +188,9 @@ def _several(g: GraphContext, x: Value, q: Value, perm: list[int], rank: int, ke
 
 @table.op("aten::mode")
 def mode(g: GraphContext, self: Value, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
-    """``aten::mode(Tensor self, int dim=-1, bool keepdim=False)``: how many are Equal to each, and the least of the most frequent.
+    """``aten::mode(Tensor self, int dim=-1, bool keepdim=False)``: the most frequent, by counting what is Equal.
 
-    Of its places the last is told, as PyTorch does for up to 16 elements and leaves open for more.
+    Of several the least; of its places the last is told, as PyTorch does for up to 16 elements and leaves open for more.
     """
     x, perm = _last(g, self, dim)
     assert x.dtype is not None

@@ -12,7 +12,7 @@ table = OpTable(opset=9)
 
 def _wins(g: GraphContext, later: Value, earlier: Value, largest: bool) -> Value:
     """Where a later number replaces an earlier one: also an equal one; a NaN always, and for good."""
-    wins = g.call("aten::ge" if largest else "aten::le", later, earlier)
+    wins: Value = g.call("aten::ge" if largest else "aten::le", later, earlier)
     if dtypes.is_floating(later.dtype):
         wins = g.op("Or", wins, g.op("IsNaN", later))
     return wins

@@ -1,0 +1,284 @@
+"""Turns the TorchScript graph that tracing made into a source graph."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Container, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onnx_exporter._frontends._dependence import Dependence, Dependences
+from onnx_exporter._frontends._guards import is_unpacked
+from onnx_exporter._frontends._inputs import ModelInputs
+from onnx_exporter._frontends._reads import NOTE
+from onnx_exporter._frontends._setitem import unbake_setitem
+from onnx_exporter._frontends.captured import is_library_file
+from onnx_exporter._source.graph import UNKNOWN, Location, SourceGraph, SourceNode, SourceType, SourceValue
+from onnx_exporter._source.schema import normalise, parse_schema
+from onnx_exporter.errors import CaptureError
+
+_FRAME = re.compile(r"^(.*)\((\d+)\): (.*)$", re.MULTILINE)
+_TRACER = str(Path(__file__).parent / "trace.py")
+_SAME_NUMBER = {"prim::NumToTensor", "aten::ScalarImplicit", "aten::Int", "aten::IntImplicit", "aten::FloatImplicit"}
+_PARTS = frozenset({"aten::split", "aten::unsafe_split", "aten::unbind"})
+"""Operators that return as many parts as an axis has room for."""
+
+
+class Converter:
+    """Turns a TorchScript graph that tracing made into a source graph.
+
+    Attributes:
+        read: For each noted read, by its index, what the value that Python read depends on.
+        parts: For each operator whose number of results or their rank depends on a size that varies, on what, and
+            ``"file:line: what"``.
+    """
+
+    def __init__(self, inputs: ModelInputs, weights: dict[str, torch.Tensor], in_brackets: Container[int] = ()) -> None:
+        self.inputs = inputs
+        self.weights = weights
+        # Without dynamic axes every size is what it will always be; with one, only inference may tell.
+        self.static = not inputs.is_dynamic
+        self.env: dict[int, Any] = {}
+        self.read: dict[int, Dependence] = {}
+        self.parts: list[tuple[Dependence, str]] = []
+        self.in_brackets = in_brackets
+        self.depends = Dependences()
+
+    def convert(self, traced: Any) -> SourceGraph:
+        graph = SourceGraph()
+        parameters = list(traced.inputs())
+        for parameter, item in zip(parameters, self.inputs.tensors, strict=False):
+            shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(item.tensor.shape))
+            kind = SourceType(item.tensor.dtype, shape, False, item.tensor.stride(), tuple(item.tensor.shape))
+            value = SourceValue(item.name, kind)
+            graph.inputs.append(value)
+            self.depends.set(value, Dependence.DATA, Dependence.SIZES if item.dynamic else Dependence.NOTHING)
+            self.env[parameter.unique()] = value
+        for parameter, (name, tensor) in zip(parameters[len(graph.inputs) :], self.weights.items(), strict=True):
+            self.env[parameter.unique()] = SourceValue(name, _type_of_tensor(tensor), tensor.detach())
+        self._nodes(traced, graph)
+        for output in traced.outputs():
+            graph.outputs += self._flatten(self.env[output.unique()])
+        if not self.static:
+            unbake_setitem(graph)
+        return graph
+
+    def _flatten(self, value: Any) -> list[SourceValue]:
+        if isinstance(value, list | tuple):
+            return [leaf for item in value for leaf in self._flatten(item)]
+        return [value] if isinstance(value, SourceValue) else []
+
+    def _nodes(self, block: Any, graph: SourceGraph) -> None:
+        for node in block.nodes():
+            kind = node.kind()
+            if kind == "prim::Constant":
+                output = node.output()
+                self.env[output.unique()] = self._constant(output.toIValue())
+            elif kind in ("prim::ListConstruct", "prim::TupleConstruct"):
+                items = [self.env[value.unique()] for value in node.inputs()]
+                self.env[node.output().unique()] = items
+            elif kind in _SAME_NUMBER:
+                self.env[node.output().unique()] = self.env[node.inputsAt(0).unique()]
+            elif kind in ("prim::ListUnpack", "prim::TupleUnpack"):
+                self._unpack(node)
+            elif kind == "prim::PythonOp":
+                graph.nodes.append(self._python_op(node))
+            elif kind == "prim::If":
+                graph.nodes.append(self._if(node))
+            elif kind == "prim::device":
+                self.env[node.output().unique()] = None  # where to compute is not part of the graph
+            elif kind == "prim::Print":
+                self._note(node)
+            elif kind == "prim::RaiseException":
+                continue
+            else:
+                graph.nodes.append(self._call(node))
+
+    def _note(self, node: Any) -> None:
+        """Judges a value that Python read, unless the node is a print of the user's."""
+        if node.hasAttribute(NOTE):
+            index = node.i(NOTE)
+            value = self.env[node.inputsAt(0).unique()]
+            if isinstance(value, SourceValue) and not (index in self.in_brackets and _bounds_slice(node.inputsAt(0))):
+                level = self.depends.contents(value)
+                self.read[index] = max(level, self.read.get(index, level))
+
+    def _constant(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            # The tracer stores Python numbers as 0-dim tensors of int64 or float64.
+            is_number = value.dim() == 0 and value.dtype in (torch.int64, torch.float64)
+            kind = SourceType(value.dtype, tuple(value.shape), is_number, value.stride(), tuple(value.shape))
+            return SourceValue("", kind, value.detach())
+        if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+            return [self._constant(item) for item in value]
+        return value
+
+    def _unpack(self, node: Any) -> None:
+        """Binds the parts of a list; the outputs of the node that made it, if one did, become its elements."""
+        made = self.env[node.inputsAt(0).unique()]
+        outputs = list(node.outputs())
+        if isinstance(made, _PendingList):
+            self._count_parts(made)
+            parts = [SourceValue("", self._type(output, made.sizes)) for output in outputs]
+            made.node.outputs = [*made.node.outputs, *parts]  # results before the list stay
+            self.depends.bind(made.node, parts, made.sizes)
+            made = parts
+        for output, item in zip(outputs, made, strict=True):
+            self.env[output.unique()] = item
+
+    def _count_parts(self, made: _PendingList) -> None:
+        """Notes where the example decides in how many parts a tensor falls."""
+        node = made.node
+        divided = node.arguments.get("self")
+        if node.op not in _PARTS or not isinstance(divided, SourceValue) or not isinstance(node.arguments["dim"], int):
+            return
+        level = self.depends.size(divided, node.arguments["dim"])
+        place = node.location
+        if level is not Dependence.NOTHING and not is_unpacked(place.file, place.line):
+            self.parts.append((level, f"{place.file}:{place.line}: the number of parts that {node.op[6:]} returns"))
+
+    def _call(self, node: Any) -> SourceNode:
+        schema = parse_schema(node.schema()) if node.schema() != "(no schema)" else None
+        args = [self.env[value.unique()] for value in node.inputs()]
+        if schema is not None:
+            arguments = normalise(schema, args, {})
+        else:
+            arguments = {f"input_{index}": value for index, value in enumerate(args)}
+        overload = schema.overload_name if schema is not None else ""
+        source = SourceNode(node.kind(), overload, arguments, [], self._location(node), schema=schema)
+        self._bind(node, source)
+        if source.op in ("aten::squeeze", "aten::squeeze_"):
+            self._judge_squeeze(source)
+        return source
+
+    def _judge_squeeze(self, node: SourceNode) -> None:
+        """Notes where the example decides which axes go; of one that is named, the author knows that it has size 1."""
+        squeezed = node.arguments["self"]
+        rank = squeezed.type.rank or 0
+        named = node.arguments.get("dim")
+        axes = range(rank) if named is None else [named] if isinstance(named, int) else named
+        level = max((self.depends.size(squeezed, axis) for axis in axes), default=Dependence.NOTHING)
+        if level is Dependence.DATA or (named is None and level is not Dependence.NOTHING):
+            place = node.location
+            self.parts.append((level, f"{place.file}:{place.line}: which axes have size 1, for squeeze() to remove"))
+
+    def _bind(self, node: Any, source: SourceNode) -> None:
+        sizes = self.depends.sizes_of_results(source)
+        for output in node.outputs():
+            if isinstance(output.type(), torch._C.ListType):
+                self.env[output.unique()] = _PendingList(source, sizes)
+            else:
+                value = SourceValue("", self._type(output, sizes))
+                source.outputs.append(value)
+                self.env[output.unique()] = value
+        self.depends.bind(source, source.outputs, sizes)
+
+    def _python_op(self, node: Any) -> SourceNode:
+        """A call of an ``autograd.Function``: tensors come as inputs, everything else as Python objects."""
+        function = node.pyobj().__self__
+        tensors = (self.env[value.unique()] for value in node.inputs())
+        scalars = iter(node.scalar_args())
+        args = [next(scalars) if kind == "c" else next(tensors) for kind in node.cconv()]
+        arguments = dict(zip(_forward_parameters(function, len(args)), args, strict=True))
+        source = SourceNode("prim::PythonOp", "", arguments, [], self._location(node), attributes={"function": function})
+        if node.hasAttribute("Subgraph"):
+            source.blocks.append(self._block(node.g("Subgraph"), list(source.input_values())))
+        self._bind(node, source)
+        return source
+
+    def _block(self, subgraph: Any, given: Sequence[SourceValue]) -> SourceGraph:
+        block = SourceGraph()
+        for parameter, value in zip(subgraph.inputs(), given, strict=False):
+            inner = SourceValue(value.name, value.type)
+            block.inputs.append(inner)
+            self.depends.set(inner, self.depends.contents(value), self.depends.sizes(value))
+            self.env[parameter.unique()] = inner
+        self._nodes(subgraph, block)
+        for output in subgraph.outputs():
+            block.outputs += self._flatten(self.env[output.unique()])
+        return block
+
+    def _if(self, node: Any) -> SourceNode:
+        """A branch of a scripted function; tracing itself follows the one that the example takes."""
+        source = SourceNode("prim::If", "", {"condition": self.env[node.inputsAt(0).unique()]}, [], self._location(node))
+        for branch in node.blocks():
+            block = SourceGraph()
+            self._nodes(branch, block)
+            for output in branch.outputs():
+                result = self.env[output.unique()]
+                if isinstance(result, bool | int | float):
+                    result = self._constant(torch.tensor(result, dtype=torch.float64 if isinstance(result, float) else None))
+                if not isinstance(result, SourceValue):
+                    raise CaptureError(
+                        "a scripted function returns something other than tensors and numbers from a branch\n"
+                        f"  at {source.location}\n"
+                        "  capture='export' may capture it"
+                    )
+                block.outputs.append(result)
+            source.blocks.append(block)
+        self._bind(node, source)
+        return source
+
+    def _type(self, value: Any, depends: Dependence) -> SourceType:
+        kind = value.type()
+        name = kind.kind()
+        if name in _NUMBERS:
+            return SourceType(_NUMBERS[name], (), is_number=True)
+        if name != "TensorType":
+            return UNKNOWN
+        sizes = kind.sizes()
+        if sizes is None:
+            rank = kind.dim()
+            return SourceType(kind.dtype(), None if rank is None else (None,) * rank)
+        shape = tuple(sizes) if self.static and depends is Dependence.NOTHING else (None,) * len(sizes)
+        strides = kind.strides()
+        return SourceType(kind.dtype(), shape, False, None if strides is None else tuple(strides), tuple(sizes))
+
+    def _location(self, node: Any) -> Location:
+        module = node.scopeName().rpartition("/")[2]
+        for match in _FRAME.finditer(node.sourceRange()):
+            filename = match[1]
+            if filename == _TRACER:
+                break
+            if not is_library_file(filename):
+                return Location(module, filename, int(match[2]), match[3])
+        return Location(module)
+
+
+class _PendingList:
+    """The list that a node returns, until it is unpacked."""
+
+    def __init__(self, node: SourceNode, sizes: Dependence) -> None:
+        self.node = node
+        self.sizes = sizes
+
+
+_NUMBERS = {
+    "IntType": torch.int64,
+    "FloatType": torch.float64,
+    "BoolType": torch.bool,
+    "NumberType": None,
+    "SymIntType": torch.int64,
+}
+
+
+def _bounds_slice(value: Any) -> bool:
+    """Whether the tracer recorded a number as the bound of a slice, so that it is not fixed there."""
+    numbers = [use.user.output() for use in value.uses() if use.user.kind() == "aten::Int"]
+    return any(use.user.kind() == "aten::slice" for number in numbers for use in number.uses())
+
+
+def _type_of_tensor(tensor: torch.Tensor) -> SourceType:
+    return SourceType(tensor.dtype, tuple(tensor.shape), False, tensor.stride(), tuple(tensor.shape))
+
+
+def _forward_parameters(function: type[torch.autograd.Function], count: int) -> list[str]:
+    """Names of the parameters of ``forward``, without ``ctx``."""
+    parameters = list(inspect.signature(function.forward).parameters.values())
+    if function.setup_context is torch.autograd.Function.setup_context:
+        parameters = parameters[1:]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [names[index] if index < len(names) else f"arg_{index}" for index in range(count)]
