@@ -398,7 +398,7 @@ class Engine:
         if namespace == "aten":
             return f"{similar}add it with a symbolic function in a plugin (@table.op({name!r}); see CONTRIBUTING.md)"
         if namespace in ("prim", "higher_order"):
-            return "control flow is not converted yet; tracing without it, or a model without branches and loops on data, is"
+            return "control flow is not converted yet: have the model do without, or export the part that comes before"
         plugin = f"look for a plugin (by convention exporter-plugin-{namespace})"
         return f"{similar}{plugin}, or add a symbolic function (@table.op({name!r}))"
 

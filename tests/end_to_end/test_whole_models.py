@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 
 import pytest
+import torchvision.models.detection as detection
 
-from onnx_exporter import ExportWarning, export
+import whole_models_detection
+from onnx_exporter import ExportWarning, UnsupportedOpError, export
 from whole_models import MODELS
 
 pytestmark = pytest.mark.sweep
@@ -36,3 +38,28 @@ def test_trace(name, opset, tmp_path):
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.exports])
 def test_torch_export(name, tmp_path):
     check(name, 18, tmp_path, capture="export")
+
+
+@pytest.mark.filterwarnings("ignore::onnx_exporter.ExportWarning", "ignore:To copy construct from a tensor")
+@pytest.mark.parametrize(
+    "family", [detection.MaskRCNN, lambda *args, **kwargs: detection.KeypointRCNN(*args, num_keypoints=3, **kwargs)]
+)
+def test_scripted_loops_are_refused(family):
+    """What pastes masks and finds key points is a loop over the detections, which torchvision scripts when traced."""
+    model = whole_models_detection.rcnn(family)
+    with pytest.raises(UnsupportedOpError, match=r"prim::Loop\n +at .*roi_heads\.py:\d+"):
+        export(model, MODELS["torchvision-mask-rcnn"].arguments())
+
+
+@pytest.mark.parametrize(
+    ("name", "axes", "place"),
+    [
+        ("transformers-mamba", {"input_ids": {1: "length"}, "attention_mask": {1: "length"}}, "modeling_mamba.py"),
+        ("timm-mobilevit", {"x": {2: "height", 3: "width"}}, "mobilevit.py"),
+    ],
+)
+def test_what_the_model_computes_in_python_is_flagged(name, axes, place):
+    """Their sizes pass through Python numbers, which tracing fixes, so these models are not listed with them dynamic."""
+    model = MODELS[name]
+    with pytest.warns(ExportWarning, match=rf"{place}:\d+"):
+        export(model.build(), model.arguments(), dynamic_axes=axes)

@@ -101,7 +101,12 @@ def ssdlite() -> torch.nn.Module:
 
 def retinanet() -> torch.nn.Module:
     model = detection.RetinaNet(
-        _backbone(returned_layers=[2, 3, 4]), CLASSES, anchor_generator=_anchors(4), topk_candidates=20, detections_per_img=10, **SMALL
+        _backbone(returned_layers=[2, 3, 4]),
+        CLASSES,
+        anchor_generator=_anchors(4),
+        topk_candidates=20,
+        detections_per_img=10,
+        **SMALL,
     )
     return Detector(settled(model, "head"))
 

@@ -81,8 +81,8 @@ def deberta() -> torch.nn.Module:
 
 def bart() -> torch.nn.Module:
     config = hf.BartConfig(
-        vocab_size=VOCABULARY, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4,
-        encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64,
+        vocab_size=VOCABULARY, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64,
     )  # fmt: skip
     return Translator(hf.BartForConditionalGeneration(config), "logits")
 
@@ -185,9 +185,7 @@ LANGUAGE = {
     ),
     "transformers-mixtral": WholeModel(mixtral, _text, _TEXT_AXES, _TEXTS),
     # Without CUDA kernels, it loops over the sequence in Python, which fixes the length
-    "transformers-mamba": WholeModel(
-        mamba, _text, {"input_ids": {0: "batch"}, "attention_mask": {0: "batch"}}, _BATCHES
-    ),
+    "transformers-mamba": WholeModel(mamba, _text, {"input_ids": {0: "batch"}, "attention_mask": {0: "batch"}}, _BATCHES),
     "nn-transformer": WholeModel(
         NnTransformer,
         _nn_inputs,

@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import OpCase, expand
 
 TRACE = ("trace",)
@@ -51,8 +50,3 @@ ROWS, IDS = expand(CASES)
 @pytest.mark.parametrize(("case", "opset", "capture"), ROWS, ids=IDS)
 def test_matches_eager(case, opset, capture, exporter):
     exporter.check(case, opset, capture)
-
-
-def test_refuses_dropout_that_drops(exporter):
-    with pytest.raises(UnsupportedOpError, match=r"model\.eval\(\)"):
-        exporter.export(OpCase("aten::dropout", lambda x: F.dropout(x, 0.5, training=True), (X,)), 13)

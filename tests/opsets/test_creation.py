@@ -74,6 +74,8 @@ CASES = [
     ),
     OpCase("aten::linspace", lambda x: x + torch.linspace(0, 1, 4), (X,), (7, 28), label="static", captures=TRACE),
     OpCase("aten::linspace", lambda x: torch.linspace(x.sum(), 1, 5), (X,), (7, 28), label="tensor", captures=TRACE),
+    OpCase("aten::logspace", lambda x: torch.logspace(x[0, 0], 1.5, 7), (X,), (7, 28), label="tensor"),
+    OpCase("aten::logspace", lambda x: torch.logspace(0, x.sum(), 4, base=2), (X,), (7, 28), captures=TRACE, label="base"),
     OpCase("aten::eye", lambda x: torch.eye(x.shape[0], x.shape[1]), (X,), (9, 28), ROWS_COLUMNS, OTHER),
     OpCase("aten::eye", lambda x: x @ torch.eye(4), (X,), (7, 28), label="static", captures=TRACE),
     OpCase("aten::tril", torch.tril, (X,), (9, 14, 28), ROWS_COLUMNS, OTHER),

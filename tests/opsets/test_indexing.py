@@ -19,6 +19,8 @@ def row(op, call, *args, **more):
     return OpCase(op, call, args or (X,), **{"captures": TRACE, **more})
 
 
+TABLE = torch.randn(7, 3)
+
 CASES = [
     row(
         "aten::select",
@@ -202,6 +204,18 @@ CASES = [
         )
         for mode in ("sum", "mean", "max")
     ),
+    *(
+        row(
+            "aten::embedding_bag",
+            lambda i, o, mode=mode: torch.nn.functional.embedding_bag(i, TABLE, o, mode=mode, padding_idx=-1),
+            torch.tensor([1, 6, 6, 3, 6, 2]),
+            torch.tensor([0, 2, 3, 5]),
+            opsets=(9, 13, NEWEST),
+            label=f"padding-{mode}",
+        )
+        for mode in ("sum", "mean", "max")
+    ),
+    row("aten::one_hot", lambda i: torch.nn.functional.one_hot(i, 5), torch.tensor(3), opsets=(9, NEWEST), label="rank0"),
     row(
         "aten::topk",
         lambda x: (*x.topk(2), *x.topk(2, 1, False), *x.topk(3, 0 + 1, sorted=True)),

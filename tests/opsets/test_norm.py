@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from onnx_exporter import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
 X = torch.randn(3, 6, 5, 7)
@@ -29,6 +30,12 @@ class InTraining(nn.Module):
 
     def forward(self, x):
         return F.batch_norm(x, torch.ones(6), torch.ones(6), torch.ones(6), torch.ones(6), training=True)
+
+
+def renormalized(index):
+    """An embedding that scales the rows it reads down to a norm."""
+    weight = torch.arange(15.0).reshape(5, 3) / 7
+    return F.embedding(index, weight.clone(), max_norm=1.0)
 
 
 CASES = [
@@ -132,6 +139,49 @@ CASES = [
     OpCase("aten::instance_norm", nn.InstanceNorm2d(6).double(), (X.double(),), (7, NEWEST), captures=TRACE, label="double"),
     OpCase("aten::group_norm", nn.GroupNorm(3, 6).double(), (X.double(),), (NEWEST,), captures=TRACE, label="double"),
     OpCase("aten::layer_norm", nn.LayerNorm(7).double(), (X.double(),), (7, NEWEST), captures=TRACE, label="double"),
+    *[
+        OpCase(
+            f"aten::{name}",
+            lambda x, name=name, flags=flags: getattr(torch.ops.aten, name)(
+                x, torch.full((6,), 2.0), None, torch.zeros(6), torch.ones(6), *flags, 0.3, 1e-5
+            ),
+            (X,),
+            (7, 18),
+            captures=TRACE,
+            label=f"functional-{flags}",
+        )
+        for name, flags in (
+            ("_native_batch_norm_legit_functional", (True,)),
+            ("_native_batch_norm_legit_functional", (False,)),
+            ("_batch_norm_with_update_functional", ()),
+        )
+    ],
+    OpCase("aten::batch_norm", lambda x: F.batch_norm(x, x, x), (torch.zeros(0),), (7, NEWEST), captures=TRACE, label="empty"),
+    OpCase("aten::renorm", lambda x: torch.renorm(x, 2, 1, 5.0), (X,), (7, 13, 18), NHW, OTHERS),
+    OpCase("aten::renorm", lambda x: torch.renorm(x, 0.5, -1, 900.0), (X,), (7, 18), captures=TRACE, label="half"),
+    OpCase("aten::embedding_renorm", renormalized, (torch.tensor([[1, 3], [3, 0]]),), (9, 11, 18), captures=TRACE),
+    *[
+        OpCase(
+            "aten::linalg_norm",
+            lambda x, order=order, dim=dim, keep=keep: torch.linalg.norm(x, order, dim, keep),
+            (X,),
+            (7, 18),
+            captures=TRACE,
+            label=f"{order}-{dim}-{keep}",
+        )
+        for order, dim, keep in (
+            (None, None, False),
+            ("fro", (0, 2), True),
+            (float("inf"), (3, 1), False),
+            (-float("inf"), (-1, 0), True),
+            (1, (1, 2), False),
+            (-1, (2, 0), False),
+            (3, 1, True),
+            (-2, -1, False),
+            (0, (2,), False),
+        )
+    ],
+    OpCase("aten::linalg_matrix_norm", lambda x: torch.linalg.matrix_norm(x, 1), (X,), (7, 13, 18), NHW, OTHERS, captures=TRACE),
     OpCase("aten::rms_norm", nn.RMSNorm(7).double(), (X.double(),), (7, NEWEST), captures=TRACE, label="double"),
 ]
 
@@ -141,3 +191,9 @@ ROWS, IDS = expand(CASES)
 @pytest.mark.parametrize(("case", "opset", "capture"), ROWS, ids=IDS)
 def test_matches_eager(case, opset, capture, exporter):
     exporter.check(case, opset, capture)
+
+
+@pytest.mark.parametrize("order", ["nuc", 2, -2])
+def test_refuses_norms_by_singular_values(order, exporter):
+    with pytest.raises(UnsupportedOpError, match="singular values"):
+        exporter.export(OpCase("", lambda x: torch.linalg.matrix_norm(x, order), (X,)), 18)

@@ -126,7 +126,8 @@ def _check_symbols(tensors: Sequence[InputTensor]) -> None:
             if size != other_size:
                 raise ArgumentError(
                     f"dynamic_axes calls axis {other_axis} of {name!r} and axis {axis} of {item.name!r} both {symbol!r}, "
-                    f"but the example has sizes {other_size} and {size} there; axes of one name have one size, so give them two names"
+                    f"but the example has sizes {other_size} and {size} there; axes of one name have one size, "
+                    "so give them two names"
                 )
 
 

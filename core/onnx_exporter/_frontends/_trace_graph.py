@@ -21,6 +21,7 @@ from onnx_exporter._source.schema import normalise, parse_schema
 from onnx_exporter.errors import CaptureError
 
 _FRAME = re.compile(r"^(.*)\((\d+)\): (.*)$", re.MULTILINE)
+_SCRIPTED = re.compile(r'^ *File "(.+)", line (\d+)$', re.MULTILINE)
 _TRACER = str(Path(__file__).parent / "trace.py")
 _SAME_NUMBER = {"prim::NumToTensor", "aten::ScalarImplicit", "aten::Int", "aten::IntImplicit", "aten::FloatImplicit"}
 _PARTS = frozenset({"aten::split", "aten::unsafe_split", "aten::unbind"})
@@ -245,6 +246,9 @@ class Converter:
                 break
             if not is_library_file(filename):
                 return Location(module, filename, int(match[2]), match[3])
+        scripted = _SCRIPTED.search(node.sourceRange())  # a function that the model scripts has no Python frames
+        if scripted is not None and not is_library_file(scripted[1]):
+            return Location(module, scripted[1], int(scripted[2]))
         return Location(module)
 
 

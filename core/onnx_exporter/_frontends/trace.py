@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -114,21 +115,25 @@ def _other_warnings(caught: Sequence[warnings.WarningMessage]) -> list[str]:
 def _record(run: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
     """Runs the tracer.
 
-    What an earlier trace left behind when it failed while it read arguments makes the tracer refuse all that
-    follow in its thread, so then the work is done in a fresh one.
+    A trace that fails while PyTorch reads arguments leaves values of its graph behind in its thread, on which any
+    later trace there fails or crashes the process. So after a failure the work is done in fresh threads.
     """
 
     def record() -> Any:
         with torch.no_grad():
             return torch._C._create_graph_by_tracing(run, tensors, lambda tensor: "", True, False)[0]
 
+    if getattr(_FAILED, "in_this_thread", False):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(record).result()
     try:
         return record()
-    except RuntimeError as error:
-        if "list_trace" not in str(error):
-            raise
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(record).result()
+    except BaseException:
+        _FAILED.in_this_thread = True
+        raise
+
+
+_FAILED = threading.local()
 
 
 def _describe_failure(model: torch.nn.Module, error: Exception) -> str:

@@ -25,6 +25,7 @@ REVIEWED: Mapping[str, str] = {
     "ConcatFromSequence": "lists have a known length",
     "Constant": "constants are initializers",
     "DepthToSpace": "gained mode; pixel_shuffle's order is a Reshape and Transpose in every opset",
+    "Det": "determinants are eliminated in linalg_solve.py, which gives the sign and logarithm too",
     "DynamicQuantizeLinear": "for quantized models",
     "GatherElements": "emitted by helpers.indexing, which has a form below",
     "GatherND": "emitted by helpers.indexing, which has a form below",

@@ -8,6 +8,7 @@ from onnx_exporter_opsets.symbolic_opset20 import activation, resize
 TABLES: Sequence[OpTable] = (activation.table, resize.table)
 
 REVIEWED: Mapping[str, str] = {
+    "AffineGrid": "affine_grid is a product with a constant grid in every opset",
     "DFT": "complex tensors are not converted yet",
     "ImageDecoder": "no operator of PyTorch",
     "RegexFullMatch": "PyTorch has no strings",

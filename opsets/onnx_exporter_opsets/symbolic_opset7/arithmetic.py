@@ -163,6 +163,8 @@ def _integer_power(g: GraphContext, base: Value, exponent: Value, number: int | 
             if number >> bit & 1:
                 result = base if result is None else compute.wide_op(g, "Mul", result, base)
         return g.call("aten::ones_like", base) if result is None else result
+    if g.opset < 9:
+        raise g.unsupported("a power of integers whose exponent is no small constant needs Where, of opset 9")
     assert base.dtype is not None
     one, two, limit = (g.constant(item, dtype=torch.int64) for item in (1, 2, 2 ** (_EXPONENT_BITS - 1)))
     exponent, power = emit.cast(g, exponent, torch.int64), emit.cast(g, base, torch.int64)

@@ -112,7 +112,7 @@ def fused_moving_avg_obs_fake_quant(
     per_row_fake_quant: bool = False,
     symmetric_quant: bool = False,
 ) -> list[Value]:
-    """``aten::fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, Tensor fake_quant_on, ...)``: without the observer.
+    """``aten::fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, ...)``: without the observer.
 
     That must be off, as it is once the ranges are known.
     """

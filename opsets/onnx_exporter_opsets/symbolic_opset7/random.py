@@ -5,6 +5,8 @@ ONNX Runtime 1.32 draws them up to opset 21; of later opsets it has only Dropout
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
@@ -19,7 +21,7 @@ _DRAWN = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 """Runtimes draw no 16-bit floats."""
 
 
-def _drawn(g: GraphContext, op_type: str, dims: list[Size] | Value, dtype: torch.dtype, **attributes: float) -> Value:
+def _drawn(g: GraphContext, op_type: str, dims: list[Size] | Value, dtype: torch.dtype, **attributes: Any) -> Value:
     """Draws a tensor of sizes, or of the shape of a value: RandomUniform and RandomNormal, or their forms that take a shape."""
     own = _DRAWN.get(dtype, dtype)
     kind = int(dtypes.to_onnx(own))

@@ -132,7 +132,7 @@ def multi_margin_loss(
     weight: Value | None = None,
     reduction: int = 1,
 ) -> Value:
-    """``aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, ...)``: each class against the target."""
+    """``aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, ...)``: each class against the target."""
     x = self if self.rank == 2 else emit.reshape(g, self, [1, -1])
     label = emit.reshape(g, emit.cast(g, target, torch.int64), [-1, 1])
     own = indexing.gather_elements(g, x, label, 1)
