@@ -20,9 +20,8 @@ class WholeModel:
         inputs: Its arguments; called with the sizes of `others`, and without any for the example.
         axes: The dynamic axes.
         others: Sizes of further arguments to verify with.
-        opsets: Where it is exported by tracing; `reason` says why if an opset is left out.
+        opsets: Where it is exported by tracing.
         exports: Whether it is also captured with torch.export.
-        reason: Why an opset or the capture with torch.export is left out.
     """
 
     make: Callable[[], torch.nn.Module]
@@ -31,7 +30,6 @@ class WholeModel:
     others: Sequence[Mapping[str, int]]
     opsets: Sequence[int] = OPSETS
     exports: bool = False
-    reason: str = ""
 
     def build(self) -> torch.nn.Module:
         """The model in eval mode, always with the same weights."""

@@ -126,7 +126,7 @@ def test_matches_eager(case, opset, capture, exporter):
     [
         (lambda x, y: x // y, (X, Y), 8, "opset 10"),
         (lambda x, y: torch.fmod(x, y), (X, Y), 8, "opset 10"),
-        (lambda x, y: x**y, (INTS, OTHER_INTS.abs()), 8, "Where is of opset 9"),
+        (lambda x, y: x**y, (INTS, OTHER_INTS.abs()), 8, "needs Where, of opset 9"),
         (lambda x, y: torch.maximum(x, y), (X, Y[0]), 7, "opset 8"),
     ],
 )
