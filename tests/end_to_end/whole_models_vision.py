@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import diffusers
-import timm
 import torch
 import torchvision.models as tv
 import transformers as hf
@@ -53,6 +51,8 @@ def _timm(name: str, size: int, spatial: bool = False, **options: Any) -> WholeM
     exports = options.pop("exports", False)
 
     def make() -> torch.nn.Module:
+        import timm  # only the sweep needs it
+
         return timm.create_model(name, pretrained=False, num_classes=7, **options)
 
     def inputs(batch: int = 2, height: int = size, width: int = size) -> tuple[Any, ...]:
@@ -101,6 +101,8 @@ def segformer() -> torch.nn.Module:
 class UNet(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
+        import diffusers  # only the sweep needs it
+
         self.model = diffusers.UNet2DConditionModel(
             sample_size=8,
             block_out_channels=(16, 32),
@@ -123,6 +125,8 @@ def _unet_inputs(batch: int = 2, height: int = 8, width: int = 8, length: int = 
 class VaeDecoder(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
+        import diffusers  # only the sweep needs it
+
         self.model = diffusers.AutoencoderKL(
             block_out_channels=(16, 32),
             norm_num_groups=8,
