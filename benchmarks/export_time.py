@@ -230,13 +230,19 @@ def main() -> None:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     print("\n".join(header))
-    rows = [row for name in options.model for row in measure(name, options.repeat)]
-    if options.markdown:
-        text = options.markdown.read_text()
-        start, end = "<!-- export_time -->", "<!-- /export_time -->"
-        before, _, rest = text.partition(start)
-        _, _, after = rest.partition(end)
-        options.markdown.write_text("\n".join([before + start, *header, *rows, end + after]))
+    rows: list[str] = []
+    for name in options.model:
+        rows += measure(name, options.repeat)
+        if options.markdown:
+            _write_table(options.markdown, [*header, *rows])
+
+
+def _write_table(page: Path, lines: list[str]) -> None:
+    """Puts the table between the markers of a page."""
+    start, end = "<!-- export_time -->", "<!-- /export_time -->"
+    before, _, rest = page.read_text().partition(start)
+    _, _, after = rest.partition(end)
+    page.write_text("\n".join([before + start, *lines, end + after]))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,8 @@ def test_install_use_uninstall(gadget: Path, tmp_path: Path) -> None:
     # The heavy dependencies (torch, onnxruntime) come from the environment that runs the tests
     Path(own, "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     core, plugin = build(ROOT, tmp_path / "core"), build(gadget, tmp_path / "plugin")
-    run(python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", core)
+    # What the other environment has counts as installed; -I puts a copy here all the same
+    run(python, "-m", "pip", "install", "-q", "-I", "--no-deps", "--no-index", core)
     script = tmp_path / "use.py"
     script.write_text(SCRIPT)
     output = tmp_path / "model.onnx"
