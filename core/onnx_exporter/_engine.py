@@ -18,7 +18,7 @@ from onnx_exporter._registry import Candidate, Registry
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceType, SourceValue, map_values
 from onnx_exporter._values import Value
 from onnx_exporter.errors import ExportError, SymbolicError, UnsupportedOp, UnsupportedOpError
-from onnx_exporter.helpers import dtypes
+from onnx_exporter.helpers import dtypes, emit
 
 _IGNORED_ARGUMENTS = frozenset(
     ("layout", "device", "pin_memory", "memory_format", "non_blocking", "generator", "copy", "cudnn_enable", "cudnn_enabled",
@@ -195,18 +195,8 @@ class Engine:
             if candidate.entry.float_result and not (dtype.is_floating_point or dtype.is_complex):
                 dtype = dtypes.default_float()
         for name, operand in zip(names, operands, strict=True):
-            keywords[candidate.entry.signature[name].keyword] = self.cast(context, operand, dtype)
-
-    def cast(self, context: GraphContext, operand: Any, dtype: torch.dtype) -> Any:
-        """Returns a value, or a number as a constant, in another type; constants are converted at once."""
-        if not isinstance(operand, Value):
-            return context.constant(operand, dtype=dtype)
-        if operand.dtype == dtype:
-            return operand
-        tensor = operand.ir.const_value
-        if tensor is not None and tensor.size <= 64:
-            return context.constant(operand.const, dtype=dtype)
-        return context.op("Cast", operand, to=int(dtypes.to_onnx(dtype)))
+            cast = emit.cast(context, operand, dtype) if isinstance(operand, Value) else context.constant(operand, dtype=dtype)
+            keywords[candidate.entry.signature[name].keyword] = cast
 
     def _can_fall_back(self, node: SourceNode) -> bool:
         if node.op == "prim::PythonOp":
@@ -293,20 +283,19 @@ class Engine:
         declined: Exception | None = None
         for position in range(start, len(candidates)):
             inner._position = position
-            names = list(candidates[position].entry.signature)
-            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            candidate = candidates[position]
+            signature, function = candidate.entry.signature, candidate.entry.function
+            given = {**dict(zip(signature, args, strict=False)), **kwargs}
             inner.arguments = given
             try:
                 keywords = {
-                    candidates[position].entry.signature[name].keyword: candidates[position]
-                    .entry.signature[name]
-                    .convert(value, self._to_value)
+                    signature[name].keyword: signature[name].convert(value, self._to_value)
                     for name, value in given.items()
-                    if name in candidates[position].entry.signature
+                    if name in signature
                 }
-                if candidates[position].entry.promote:
-                    self._promote(inner, candidates[position], keywords)
-                result = candidates[position].entry.function(inner, **keywords)
+                if candidate.entry.promote:
+                    self._promote(inner, candidate, keywords)
+                result = function(inner, **keywords)
             except _DECLINED as error:
                 declined = declined or error
                 continue
