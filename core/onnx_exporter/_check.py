@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import onnx
-import onnx_ir as ir
 
-from onnx_exporter._protobuf import lay_out
+from onnx_exporter._protobuf import Layout
 from onnx_exporter.errors import CheckerError
 
 _SMALL = 1024
 
 
-def check_model(model: ir.Model) -> None:
-    """Checks a model, shape inference included.
+def check_model(layout: Layout) -> None:
+    """Checks a model that is laid out as one file, shape inference included.
 
     Raises:
         CheckerError: If the checker refuses it.
     """
     try:
-        onnx.checker.check_model(_without_weights(model), full_check=True)
+        onnx.checker.check_model(_without_weights(layout), full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise CheckerError(f"the ONNX checker refuses the model: {error}") from error
 
 
-def _without_weights(model: ir.Model) -> onnx.ModelProto:
+def _without_weights(layout: Layout) -> onnx.ModelProto:
     """The model as protobuf with an input, which has a type and no data, in place of each large weight."""
-    layout = lay_out(model)
     proto = onnx.ModelProto()
     proto.ParseFromString(layout.model)
     proto.graph.ParseFromString(layout.graph)

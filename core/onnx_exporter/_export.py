@@ -30,6 +30,7 @@ from onnx_exporter._frontends._inputs import (
 from onnx_exporter._frontends.captured import Captured
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
 from onnx_exporter._plugins import PluginSet, core_version, load_plugins
+from onnx_exporter._protobuf import Layout, lay_out
 from onnx_exporter._result import ExportResult, ExportWarning, metadata_of, origins_of, plugin_versions, warn_about
 from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.fold import fold_constants
@@ -127,12 +128,13 @@ def export(
         converted = convert(purify(captured.graph, plugin_set), plugin_set, opset, output_names, dynamic_axes)
         warn_about(captured, is_dynamic=inputs.is_dynamic)
         report("checking")
-        check_model(converted)
+        layout = lay_out(converted)
+        check_model(layout)
         origins = origins_of(converted)
         result = ExportResult(converted, None, origins, plugin_versions(plugin_set, origins), tuple(captured.baked))
         if f is not None:
             report("writing")
-            result = dataclasses.replace(result, file=_write(converted, f, external_data))
+            result = dataclasses.replace(result, file=_write(layout, f, external_data))
         if verify:
             report("verifying")
             result = _verify(
@@ -319,10 +321,10 @@ def _output_names(given: Sequence[str] | None, input_names: Sequence[str], count
     return names
 
 
-def _write(model: ir.Model, target: Any, external_data: bool | None) -> WrittenFile | None:
+def _write(layout: Layout, target: Any, external_data: bool | None) -> WrittenFile | None:
     if isinstance(target, str | os.PathLike):
-        return write_model(model, target, external_data=external_data)
-    write_model_to_stream(model, target)
+        return write_model(layout, target, external_data=external_data)
+    write_model_to_stream(layout, target)
     return None
 
 
@@ -341,5 +343,5 @@ def _file_of(result: ExportResult) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "model.onnx")
-        write_model(result.model, path)
+        write_model(lay_out(result.model), path)
         yield path

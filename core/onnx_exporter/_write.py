@@ -15,9 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-import onnx_ir as ir
-
-from onnx_exporter._protobuf import MAX_MESSAGE, Layout, lay_out
+from onnx_exporter._protobuf import MAX_MESSAGE, Layout
 from onnx_exporter.errors import ArgumentError, WriteError
 
 
@@ -38,15 +36,15 @@ class WrittenFile:
     data_size: int
 
 
-def write_model(model: ir.Model, path: str | os.PathLike[str], *, external_data: bool | None = None) -> WrittenFile:
-    """Writes `model` to `path`.
+def write_model(layout: Layout, path: str | os.PathLike[str], *, external_data: bool | None = None) -> WrittenFile:
+    """Writes a model that is laid out as one file to `path`.
 
     The files are written under temporary names in the same folder and renamed at the end, so on any
     failure what was there stays as it was. A symbolic link is followed. A path that is not a regular
     file, such as ``/dev/stdout``, is written to directly.
 
     Args:
-        model: The model; it is not changed.
+        layout: The model, laid out by `lay_out`.
         path: The model file.
         external_data: True puts every tensor of 1 KiB or more into ``<path>.data``, False puts
             all into the model file, None decides by size: a file ends at 2 GB.
@@ -58,7 +56,7 @@ def write_model(model: ir.Model, path: str | os.PathLike[str], *, external_data:
     target = Path(path)
     check_target(path)
     data_path = target.with_name(target.name + ".data")
-    layout = _choose(lay_out(model), data_path.name, external_data)
+    layout = _choose(layout, data_path.name, external_data)
     if target.exists() and not target.is_file():
         if layout.data_size:
             raise ArgumentError(
@@ -83,14 +81,14 @@ def write_model(model: ir.Model, path: str | os.PathLike[str], *, external_data:
     return WrittenFile(str(target), str(data_path) if has_data else None, layout.size, layout.data_size)
 
 
-def write_model_to_stream(model: ir.Model, stream: IO[bytes]) -> int:
-    """Writes `model`, weights included, to an open binary stream and returns the number of bytes.
+def write_model_to_stream(layout: Layout, stream: IO[bytes]) -> int:
+    """Writes a model that is laid out as one file, weights included, to an open binary stream and returns the number of bytes.
 
     Raises:
         ArgumentError: If the model is too large for one file.
         WriteError: If a weight cannot be read. An error of the stream itself is raised as it is.
     """
-    layout = _choose(lay_out(model), "", False)
+    layout = _choose(layout, "", False)
     _write_all(stream, layout.model_chunks())
     return layout.size
 

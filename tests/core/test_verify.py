@@ -508,12 +508,13 @@ def test_outputs_are_flattened_in_order():
 def test_external_data_is_found(write, tmp_path):
     import onnx_ir as ir
 
+    from onnx_exporter._protobuf import lay_out
     from onnx_exporter._write import write_model
 
     nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
     weight = torch.randn(2000)
     path = write(nodes, [("x", FLOAT, None)], [("y", FLOAT, None)], [constant("w", weight.tolist(), FLOAT)])
-    written = write_model(ir.load(path), tmp_path / "external.onnx", external_data=True)
+    written = write_model(lay_out(ir.load(path)), tmp_path / "external.onnx", external_data=True)
     assert written.external_path is not None
     assert verify(written.path, lambda x: x + weight, torch.randn(1)).ok
 

@@ -79,7 +79,7 @@ def names_in(folder):
 @pytest.mark.parametrize("external_data", [False, True])
 def test_every_reader_finds_the_same_model(tmp_path, external_data):
     weights = {"w": torch.randn(500, 4), "b": torch.randn(4)}
-    written = write_model(make_model(weights), tmp_path / "m.onnx", external_data=external_data)
+    written = write_model(lay_out(make_model(weights)), tmp_path / "m.onnx", external_data=external_data)
 
     onnx.checker.check_model(written.path, full_check=True)
     x = np.zeros((500, 4), np.float32)
@@ -97,7 +97,7 @@ def test_every_reader_finds_the_same_model(tmp_path, external_data):
 
 def test_the_file_parses_to_what_onnx_ir_would_have_serialised(tmp_path):
     model = small_model()
-    write_model(model, tmp_path / "m.onnx")
+    write_model(lay_out(model), tmp_path / "m.onnx")
     expected = ir.serde.serialize_model(model)
     actual = onnx.load(tmp_path / "m.onnx")
     for proto in (expected, actual):
@@ -111,7 +111,7 @@ def test_every_dtype_and_layout(tmp_path, dtype, layout):
     base = torch.arange(-6, 6).to(torch.complex128 if dtype.is_complex else torch.float64).reshape(3, 4)
     tensor = base.abs().to(dtype) if not dtype.is_signed else base.to(dtype)
     tensor = {"contiguous": tensor, "transposed": tensor.t(), "scalar": tensor[0, 1], "empty": tensor[:0]}[layout]
-    write_model(make_model({"w": tensor}), tmp_path / "m.onnx")
+    write_model(lay_out(make_model({"w": tensor})), tmp_path / "m.onnx")
     (stored,) = onnx.load(tmp_path / "m.onnx").graph.initializer
     assert stored.raw_data == raw_of(tensor)
     assert tuple(stored.dims) == tuple(tensor.shape)
@@ -131,7 +131,7 @@ def test_conjugated_negated_strided_parameters_and_views(tmp_path, external_data
     }
     model = make_model(weights)
     model.graph.outputs[:] = [model.graph.inputs[0]]
-    written = write_model(model, tmp_path / "m.onnx", external_data=external_data)
+    written = write_model(lay_out(model), tmp_path / "m.onnx", external_data=external_data)
     for stored in onnx.load(written.path).graph.initializer:
         expected = weights[stored.name].detach().resolve_conj().resolve_neg().numpy()
         np.testing.assert_array_equal(onnx.numpy_helper.to_array(stored), expected)
@@ -147,7 +147,7 @@ def test_tensors_that_are_not_torch(tmp_path):
     }
     model = make_model(tensors)
     model.graph.outputs[:] = [model.graph.inputs[0]]
-    write_model(model, tmp_path / "m.onnx", external_data=True)
+    write_model(lay_out(model), tmp_path / "m.onnx", external_data=True)
     stored = {item.name: onnx.numpy_helper.to_array(item) for item in onnx.load(tmp_path / "m.onnx").graph.initializer}
     np.testing.assert_array_equal(stored["numpy"], [[0, 2], [3, 5]])
     np.testing.assert_array_equal(stored["four_bit"].astype(int), [0, 1, 2, 3, 4])
@@ -170,7 +170,7 @@ def test_the_same_model_gives_the_same_bytes(tmp_path, external_data):
     for folder in (first, second):
         folder.mkdir()
         torch.manual_seed(0)
-        write_model(large_model(), folder / "m.onnx", external_data=external_data)
+        write_model(lay_out(large_model()), folder / "m.onnx", external_data=external_data)
     assert names_in(first) == names_in(second)
     assert all((first / name).read_bytes() == (second / name).read_bytes() for name in names_in(first))
 
@@ -179,7 +179,7 @@ def test_writing_leaves_the_model_as_it_was(tmp_path):
     model = large_model()
     before = [(value, value.const_value, value.const_value.name) for value in model.graph.initializers.values()]
     nodes = list(model.graph)
-    write_model(model, tmp_path / "m.onnx", external_data=True)
+    write_model(lay_out(model), tmp_path / "m.onnx", external_data=True)
     assert before == [(value, value.const_value, value.const_value.name) for value in model.graph.initializers.values()]
     assert nodes == list(model.graph)
     assert all(node.graph is model.graph for node in nodes)
@@ -188,7 +188,7 @@ def test_writing_leaves_the_model_as_it_was(tmp_path):
 def test_external_data_is_aligned_and_small_tensors_stay_inside(tmp_path):
     sizes = {"a": 257, "small": 4, "b": 300, "page": 20000}
     model = make_model({name: torch.randn(size) for name, size in sizes.items()})
-    written = write_model(model, tmp_path / "m.onnx", external_data=True)
+    written = write_model(lay_out(model), tmp_path / "m.onnx", external_data=True)
     stored = onnx.load(written.path, load_external_data=False).graph.initializer
     where = {item.name: {entry.key: entry.value for entry in item.external_data} for item in stored}
     assert where["small"] == {}
@@ -201,7 +201,7 @@ def test_external_data_is_aligned_and_small_tensors_stay_inside(tmp_path):
 
 
 def test_no_data_file_for_a_model_without_large_tensors(tmp_path):
-    written = write_model(small_model(), tmp_path / "m.onnx", external_data=True)
+    written = write_model(lay_out(small_model()), tmp_path / "m.onnx", external_data=True)
     assert written.external_path is None
     assert names_in(tmp_path) == ["m.onnx"]
 
@@ -225,9 +225,9 @@ def test_just_under_two_gigabytes_they_stay_inside():
 
 def test_one_file_past_two_gigabytes_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="external_data"):
-        write_model(huge_model(), tmp_path / "m.onnx", external_data=False)
+        write_model(lay_out(huge_model()), tmp_path / "m.onnx", external_data=False)
     with pytest.raises(ArgumentError, match="path of a file"):
-        write_model_to_stream(huge_model(), io.BytesIO())
+        write_model_to_stream(lay_out(huge_model()), io.BytesIO())
     assert names_in(tmp_path) == []
 
 
@@ -237,12 +237,12 @@ def test_writing_takes_no_memory_for_the_weights(tmp_path, external_data):
     script = textwrap.dedent(
         """
         import resource, sys, torch
-        from test_write import make_model, write_model
+        from test_write import lay_out, make_model, write_model
         weights = {f"w{index}": torch.ones(1024, 1024) for index in range(32)}
         model = make_model(weights)
-        write_model(make_model({"w": torch.ones(600)}), sys.argv[1] + ".warm", external_data=True)
+        write_model(lay_out(make_model({"w": torch.ones(600)})), sys.argv[1] + ".warm", external_data=True)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        write_model(model, sys.argv[1], external_data=sys.argv[2] == "True")
+        write_model(lay_out(model), sys.argv[1], external_data=sys.argv[2] == "True")
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
         """
     )
@@ -258,7 +258,7 @@ def test_writing_takes_no_memory_for_the_weights(tmp_path, external_data):
     model = make_model(weights)
     tracemalloc.start()
     try:
-        write_model(model, tmp_path / "m.onnx", external_data=external_data)
+        write_model(lay_out(model), tmp_path / "m.onnx", external_data=external_data)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -267,9 +267,9 @@ def test_writing_takes_no_memory_for_the_weights(tmp_path, external_data):
 
 def test_a_stream_gets_the_same_bytes(tmp_path):
     model = large_model()
-    write_model(model, tmp_path / "m.onnx")
+    write_model(lay_out(model), tmp_path / "m.onnx")
     stream = io.BytesIO()
-    assert write_model_to_stream(model, stream) == len(stream.getvalue())
+    assert write_model_to_stream(lay_out(model), stream) == len(stream.getvalue())
     assert stream.getvalue() == (tmp_path / "m.onnx").read_bytes()
 
 
@@ -287,8 +287,8 @@ def test_a_stream_that_takes_little_at_a_time():
 
     slow, whole = Slow(), io.BytesIO()
     model = small_model()
-    write_model_to_stream(model, slow)
-    write_model_to_stream(model, whole)
+    write_model_to_stream(lay_out(model), slow)
+    write_model_to_stream(lay_out(model), whole)
     assert bytes(slow.taken) == whole.getvalue()
 
 
@@ -297,7 +297,7 @@ def test_mode_and_links_are_those_of_a_plain_write(tmp_path):
     (tmp_path / "real").mkdir()
     link = tmp_path / "m.onnx"
     link.symlink_to(tmp_path / "real" / "target.onnx")
-    write_model(small_model(), link)
+    write_model(lay_out(small_model()), link)
     assert link.is_symlink()
     assert names_in(tmp_path / "real") == ["target.onnx"]
     assert stat.S_IMODE(link.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
@@ -305,11 +305,11 @@ def test_mode_and_links_are_those_of_a_plain_write(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs /dev/null")
 def test_a_device_is_written_to_and_not_replaced():
-    written = write_model(large_model(), "/dev/null")
+    written = write_model(lay_out(large_model()), "/dev/null")
     assert written.size > 0
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     with pytest.raises(ArgumentError, match="not a regular file"):
-        write_model(large_model(), "/dev/null", external_data=True)
+        write_model(lay_out(large_model()), "/dev/null", external_data=True)
 
 
 def test_wrong_paths(tmp_path):
@@ -320,7 +320,7 @@ def test_wrong_paths(tmp_path):
         (str(tmp_path) + os.sep + "new" + os.sep, "is a folder"),
         (tmp_path / "file" / "m.onnx", "is not a folder"),
     ]:
-        for function in (check_target, lambda path: write_model(small_model(), path)):
+        for function in (check_target, lambda path: write_model(lay_out(small_model()), path)):
             with pytest.raises(WriteError, match=message) as caught:
                 function(path)
             assert str(Path(path)) in str(caught.value)
@@ -339,7 +339,7 @@ def test_no_permission(tmp_path, monkeypatch):
 
 @pytest.fixture
 def old_files(tmp_path):
-    write_model(large_model(), tmp_path / "m.onnx", external_data=True)
+    write_model(lay_out(large_model()), tmp_path / "m.onnx", external_data=True)
     return {name: (tmp_path / name).read_bytes() for name in ("m.onnx", "m.onnx.data")}
 
 
@@ -353,11 +353,11 @@ def test_a_full_disk_leaves_the_old_files(tmp_path, old_files, external_data):
     script = textwrap.dedent(
         """
         import resource, sys, torch
-        from test_write import make_model, write_model
+        from test_write import lay_out, make_model, write_model
         from onnx_exporter.errors import WriteError
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         try:
-            write_model(make_model({"w": torch.ones(100_000)}), sys.argv[1], external_data=sys.argv[2] == "True")
+            write_model(lay_out(make_model({"w": torch.ones(100_000)})), sys.argv[1], external_data=sys.argv[2] == "True")
         except WriteError as error:
             print(error)
         """
@@ -378,7 +378,9 @@ def test_a_full_disk_leaves_the_old_files(tmp_path, old_files, external_data):
 @pytest.mark.parametrize("weight", [torch.empty(500, device="meta"), torch.eye(30).to_sparse()], ids=["meta", "sparse"])
 def test_an_unreadable_tensor_leaves_the_old_files(tmp_path, old_files, external_data, weight):
     with pytest.raises(WriteError, match=r"initializer 'bad'.*dense tensor with real data"):
-        write_model(make_model({"good": torch.ones(500), "bad": weight}), tmp_path / "m.onnx", external_data=external_data)
+        write_model(
+            lay_out(make_model({"good": torch.ones(500), "bad": weight})), tmp_path / "m.onnx", external_data=external_data
+        )
     assert_untouched(tmp_path, old_files)
 
 
@@ -388,7 +390,7 @@ def test_an_interrupt_leaves_the_old_files(tmp_path, old_files):
 
     lazy = ir.LazyTensor(interrupt, dtype=ir.DataType.FLOAT, shape=ir.Shape([500]))
     with pytest.raises(KeyboardInterrupt):
-        write_model(make_model({"good": torch.ones(500), "bad": lazy}), tmp_path / "m.onnx", external_data=True)
+        write_model(lay_out(make_model({"good": torch.ones(500), "bad": lazy})), tmp_path / "m.onnx", external_data=True)
     assert_untouched(tmp_path, old_files)
 
 
@@ -406,25 +408,25 @@ def test_a_failed_rename_puts_the_old_data_back(tmp_path, old_files, monkeypatch
 
     monkeypatch.setattr(Path, "replace", refuse_model)
     with pytest.raises(WriteError, match=r"m\.onnx"):
-        write_model(make_model({"new": torch.ones(700)}), tmp_path / "m.onnx", external_data=True)
+        write_model(lay_out(make_model({"new": torch.ones(700)})), tmp_path / "m.onnx", external_data=True)
     assert_untouched(tmp_path, old_files)
 
 
 def test_a_folder_in_the_place_of_the_data_stays(tmp_path):
     (tmp_path / "m.onnx.data").mkdir()
     with pytest.raises(WriteError, match=r"m\.onnx\.data.*is a folder"):
-        write_model(large_model(), tmp_path / "m.onnx", external_data=True)
+        write_model(lay_out(large_model()), tmp_path / "m.onnx", external_data=True)
     assert names_in(tmp_path) == ["m.onnx.data"]
 
 
 def test_old_data_that_the_new_model_does_not_use_is_left(tmp_path, old_files):
-    write_model(small_model(), tmp_path / "m.onnx")
+    write_model(lay_out(small_model()), tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx.data").read_bytes() == old_files["m.onnx.data"]
     assert onnx.load(tmp_path / "m.onnx").graph.initializer[0].name == "w"
 
 
 def test_a_model_may_be_rewritten_over_the_data_it_is_read_from(tmp_path, old_files):
-    write_model(ir.load(tmp_path / "m.onnx"), tmp_path / "m.onnx", external_data=True)
+    write_model(lay_out(ir.load(tmp_path / "m.onnx")), tmp_path / "m.onnx", external_data=True)
     assert_untouched(tmp_path, old_files)
 
 
@@ -432,7 +434,7 @@ def test_an_initializer_without_data_is_named(tmp_path):
     model = small_model()
     model.graph.initializers["w"].const_value = None
     with pytest.raises(WriteError, match="'w' has no data"):
-        write_model(model, tmp_path / "m.onnx")
+        write_model(lay_out(model), tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize("ir_version", [9, 10])
@@ -445,7 +447,7 @@ def test_functions_and_their_types_are_written(tmp_path, ir_version):
     model.ir_version = ir_version
     model.functions[("local", "f", "")] = ir.Function("local", "f", graph=body, attributes=[])
     model.graph.opset_imports["local"] = 1
-    write_model(model, tmp_path / "m.onnx")
+    write_model(lay_out(model), tmp_path / "m.onnx")
     stored = onnx.load(tmp_path / "m.onnx")
     expected = ir.serde.serialize_model(model)
     assert stored.functions == expected.functions
