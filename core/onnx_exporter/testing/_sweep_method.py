@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onnx_exporter._check import check_model
-from onnx_exporter._export import convert, purify
+from onnx_exporter._convert import convert, purify
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends.captured import Captured
 from onnx_exporter._frontends.trace import capture_trace
