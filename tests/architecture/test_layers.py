@@ -39,6 +39,7 @@ LAYERS = [
         "compat",
     },
     {"_result"},
+    {"_convert"},
     {"_export"},
     {"testing", "_cli", "__init__", "__main__"},
 ]
