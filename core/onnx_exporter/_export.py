@@ -1,88 +1,113 @@
-"""`export`: capture, convert, write, verify."""
+"""`export`: its arguments, and what each means."""
 
 from __future__ import annotations
 
-import dataclasses
-import io
 import os
-import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import IO, Any
 
 import torch
 
-from onnx_exporter._check import check_model
-from onnx_exporter._convert import convert, purify
-from onnx_exporter._frontends._inputs import (
-    DynamicAxes,
-    ModelInputs,
-    model_inputs,
-    split_args,
-)
-from onnx_exporter._frontends.captured import Captured
-from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
-from onnx_exporter._plugins import load_plugins
-from onnx_exporter._protobuf import Layout, lay_out
-from onnx_exporter._result import ExportResult, ExportWarning, origins_of, plugin_versions, warn_about
-from onnx_exporter._verify import verify_file
-from onnx_exporter._write import WrittenFile, check_target, write_model, write_model_to_stream
-from onnx_exporter.compat import exporting
-from onnx_exporter.errors import ArgumentError, CaptureError
+from onnx_exporter._enums import OperatorExportTypes, TrainingMode
+from onnx_exporter._frontends._dynamic import DynamicAxes
+from onnx_exporter._options import DEFAULT_OPSET, Options, translate_foreign
+from onnx_exporter._pipeline import inputs_of, module_of, run_export
+from onnx_exporter._result import ExportResult
 
-DEFAULT_OPSET = 18
-"""The opset that is written unless another is asked for."""
-
-Target = str | os.PathLike[str] | IO[bytes] | None
-Progress = Callable[[str], None]
+__all__ = ["DEFAULT_OPSET", "export", "input_names_of"]
 
 
 def export(
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
     args: Any = (),
-    f: Target = None,
-    *,
-    kwargs: Mapping[str, Any] | None = None,
+    f: str | os.PathLike[str] | IO[bytes] | None = None,
+    export_params: bool = True,
+    verbose: bool | None = False,
+    training: TrainingMode = TrainingMode.EVAL,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX,
     opset_version: int | None = None,
+    do_constant_folding: bool = True,
     dynamic_axes: DynamicAxes | None = None,
-    capture: str = "trace",
+    keep_initializers_as_inputs: bool | None = None,
+    custom_opsets: Mapping[str, int] | None = None,
+    export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,
+    *,
+    capture: str | None = None,
+    dynamo: bool | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    external_data: bool | None = None,
     plugins: Sequence[Any] = (),
     prefer: Sequence[str] = (),
-    external_data: bool | None = None,
     verify: bool = False,
     verify_args: Sequence[Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
-    progress: Progress | None = None,
+    doc_string: str | None = None,
+    producer_name: str | None = None,
+    metadata_props: Mapping[str, str] | None = None,
+    autograd_inlining: bool = True,
+    report: bool | str | os.PathLike[str] = False,
+    progress: Callable[[str], None] | None = None,
+    **foreign: Any,
 ) -> ExportResult:
     """Exports a PyTorch model to ONNX. Added in 0.1.
 
+    The positional arguments are those of ``torch.onnx.export`` in PyTorch 1.12. Arguments that it has dropped since are
+    taken with a ``DeprecationWarning`` that says what replaces them.
+
     Args:
-        model: The module (exported in eval mode; its mode is restored), or an ``ExportedProgram``.
-        args: Example arguments: a tensor, or a tuple that may end in a dict of keyword arguments.
+        model: The module, a function, or an ``ExportedProgram``.
+        args: Example arguments: a tensor, or a tuple that may end in a dict of keyword arguments. An empty dict at
+            the end makes the dict before it positional. Tensors, also those nested in tuples, lists, dicts,
+            dataclasses and the outputs and caches of transformers, become inputs in order of appearance;
+            everything else is baked in.
         f: Where to write: a path, a binary file, or None to only return the result.
-        kwargs: Example keyword arguments.
-        input_names: Names of the inputs, in order; those left out get the names of forward's parameters.
+        export_params: False stores no weights: they become inputs after the others, in the order of the state dict.
+        verbose: True prints the graph as text, and puts the user's source locations in the nodes' ``doc_string``.
+        training: ``TrainingMode.EVAL``, ``TRAINING``, or ``PRESERVE`` for the mode that each submodule has. Modes
+            are restored afterwards.
+        input_names: Names of the inputs, in order; those left out get the names of forward's parameters. Names
+            beyond the inputs are for the weights, in the order of the state dict.
         output_names: Names of the outputs, in order; those left out are ``output_0``, ``output_1``, ...
-        opset_version: Version of ai.onnx, 7 to 28; 18 unless given.
+        operator_export_type: ``ONNX`` converts every operator or fails. ``ONNX_FALLTHROUGH`` leaves those that nobody
+            converts as they are, in a domain named after their namespace. ``ONNX_ATEN_FALLBACK`` makes
+            ``org.pytorch.aten::ATen`` nodes of those, ``ONNX_ATEN`` of every ATen operator.
+        opset_version: Version of ai.onnx, 7 to 28; `DEFAULT_OPSET` unless given.
+        do_constant_folding: Whether what is computed from weights alone is stored computed. What is computed from the
+            model's other constants always is.
         dynamic_axes: For an input's or output's name, its dynamic axes: ``{"x": {0: "batch"}}``, or ``{"x": [0]}``.
             Axes with one name have one size.
-        capture: ``"trace"`` runs the model once and records it; ``"export"`` uses ``torch.export``.
+        keep_initializers_as_inputs: Whether weights are inputs too, so that a run may give others. None means False,
+            but True for the other operator export types. Below opset 9 ONNX demands it.
+        custom_opsets: Versions of custom domains: ``{"com.acme": 2}``; 1 for those that are not named.
+        export_modules_as_functions: True, or the module classes, to write as ONNX local functions; from opset 15 on.
+        capture: ``"trace"`` (the default) runs the model once and records it; ``"export"`` uses ``torch.export``.
+        dynamo: torch.onnx's name for the choice: True is ``capture="export"``, False ``capture="trace"``.
+        kwargs: Example keyword arguments.
+        dynamic_shapes: Dynamic axes in a structure like the arguments', as ``torch.export.export`` takes it: ``Dim``,
+            ``Dim.AUTO``, ``Dim.DYNAMIC`` or a name for each. Limits of a ``Dim`` are kept in the file's metadata.
+        external_data: Whether weights go to a file of their own (``<f>.data``); by itself only past 2 GB.
         plugins: ``"no:NAME"`` leaves a plugin out, ``"NAME"`` insists on it; an `OpTable` or an object with hooks
             takes part in this export only.
         prefer: Plugins that go first and may replace built-in operators.
-        external_data: Whether weights go to a file of their own (``<f>.data``); by itself only past 2 GB.
         verify: Whether to run the file under ONNX Runtime and compare with PyTorch, also at other sizes.
         verify_args: Further arguments (each like `args`) to verify with, in place of sizes made up.
         rtol: Relative tolerance of the comparison; by element type unless given.
         atol: Absolute tolerance of the comparison; by element type unless given.
         custom_op_libraries: Shared libraries with custom operators, for ONNX Runtime to verify with.
+        doc_string: The file's ``doc_string``.
+        producer_name: The file's ``producer_name``; ``onnx-exporter`` unless given.
+        metadata_props: Further ``metadata_props`` of the file.
+        autograd_inlining: Whether an ``autograd.Function`` that nobody converts is replaced by the operators of its
+            ``forward``; without it such a function is an unsupported operator.
+        report: True writes a Markdown report of the export beside `f` (or to the current folder), also of one that
+            fails; a path says where.
         progress: Called with the name of each stage as it starts.
+        foreign: Arguments that only torch.onnx.export has or had.
 
     Returns:
         The model, what each node came from, and the comparison.
@@ -93,168 +118,45 @@ def export(
         UnsupportedOpError: If operators cannot be converted; it lists all of them.
         SymbolicError: If a symbolic function fails.
         PluginError: If a plugin asked for by name is missing or broken.
-        CheckerError: If the ONNX checker refuses the model.
+        CheckerError: If the ONNX checker refuses the model (it is written all the same).
         WriteError: If the file cannot be written; what was there stays.
         VerificationError: If the file does not compute what PyTorch computes (it is written all the same).
     """
-    opset = _checked_opset(opset_version)
-    if capture not in ("trace", "export"):
-        raise ArgumentError(f"capture is {capture!r}; it must be 'trace' or 'export'")
-    if isinstance(f, str | os.PathLike):
-        check_target(f)  # a wrong path should not cost a capture first
-    elif f is not None and not _takes_bytes(f):
-        raise ArgumentError(f"f is {type(f).__name__}; give a path, a file opened in binary mode, or None")
-    _check_verification(verify, verify_args, rtol, atol)
-    report = progress or (lambda stage: None)
-    plugin_set = load_plugins(_as_list(plugins), _as_list(prefer))
-    for failure in plugin_set.failures:
-        warnings.warn(f"plugin {failure.info} failed to load and is left out: {failure.error}", ExportWarning, stacklevel=2)
-    module = _module_of(model)
-    with _eval_mode(module), exporting(opset):
-        report("capturing")
-        inputs = _inputs_of(module, args, kwargs, input_names, dynamic_axes)
-        captured = _capture(module, inputs, capture)
-        report("converting")
-        converted = convert(purify(captured.graph, plugin_set), plugin_set, opset, output_names, dynamic_axes)
-        warn_about(captured, is_dynamic=inputs.is_dynamic)
-        report("checking")
-        layout = lay_out(converted)
-        check_model(layout)
-        origins = origins_of(converted)
-        result = ExportResult(converted, None, origins, plugin_versions(plugin_set, origins), tuple(captured.baked))
-        if f is not None:
-            report("writing")
-            result = dataclasses.replace(result, file=_write(layout, f, external_data))
-        if verify:
-            report("verifying")
-            result = _verify(
-                result,
-                module,
-                inputs,
-                ranges=captured.ranges,
-                alt_args=verify_args or (),
-                rtol=rtol,
-                atol=atol,
-                custom_op_libraries=custom_op_libraries,
-            )
-    return result
-
-
-def _module_of(model: Any) -> Any:
-    """The model as a module or an exported program."""
-    if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
-        raise CaptureError(
-            f"model is a {type(model).__name__}; scripted and traced models cannot be converted yet: "
-            "pass the torch.nn.Module itself"
-        )
-    if isinstance(model, torch.export.ExportedProgram | torch.nn.Module):
-        return model
-    if isinstance(model, type):
-        raise ArgumentError(f"model is the class {model.__name__}; pass an instance of it")
-    if callable(model):
-        return _FunctionModule(model)
-    raise ArgumentError(f"model is {type(model).__name__}; give a torch.nn.Module, a function or an ExportedProgram")
-
-
-def _as_list(given: Any) -> Sequence[Any]:
-    """One name, table or object stands for a list of it."""
-    return list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
-
-
-def _takes_bytes(target: Any) -> bool:
-    return hasattr(target, "write") and not isinstance(target, io.TextIOBase)
-
-
-def _check_verification(verify: Any, verify_args: Any, rtol: Any, atol: Any) -> None:
-    if not isinstance(verify, bool):
-        raise ArgumentError(f"verify is {verify!r}; it must be True or False")
-    if verify_args is not None and not isinstance(verify_args, list | tuple):
-        raise ArgumentError(f"verify_args is {type(verify_args).__name__}; give a list of arguments, each like args")
-    for name, value in (("rtol", rtol), ("atol", atol)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0):
-            raise ArgumentError(f"{name} is {value!r}; it must be a number that is not negative")
-
-
-def _checked_opset(opset: int | None) -> int:
-    if opset is None:
-        return DEFAULT_OPSET
-    if not isinstance(opset, int) or isinstance(opset, bool) or not OLDEST_OPSET <= opset <= NEWEST_OPSET:
-        raise ArgumentError(f"opset_version is {opset!r}; it must be a number from {OLDEST_OPSET} to {NEWEST_OPSET}")
-    return opset
-
-
-class _FunctionModule(torch.nn.Module):
-    """A plain function in the form of a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.forward = function
-
-
-@contextmanager
-def _eval_mode(module: Any) -> Iterator[None]:
-    """Puts a module in eval mode and restores the mode of each submodule, also after a failure."""
-    if not isinstance(module, torch.nn.Module):
-        yield
-        return
-    modes = [(submodule, submodule.training) for submodule in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for submodule, training in modes:
-            submodule.training = training
-
-
-def _inputs_of(
-    module: Any, args: Any, kwargs: Mapping[str, Any] | None, input_names: Sequence[str] | None, dynamic_axes: DynamicAxes | None
-) -> ModelInputs:
-    if dynamic_axes is not None and not isinstance(dynamic_axes, Mapping):
-        raise ArgumentError(f"dynamic_axes must be a dict from input or output names to axes, got {type(dynamic_axes).__name__}")
-    positional, named = split_args(args, kwargs)
-    if isinstance(module, torch.export.ExportedProgram):
-        from onnx_exporter._frontends.exported_program import inputs_of_program
-
-        return inputs_of_program(module, positional or None, named, input_names, dynamic_axes)
-    return model_inputs(module.forward, positional, named, input_names, dynamic_axes)
+    given = {
+        "opset_version": opset_version,
+        "capture": capture,
+        "dynamo": dynamo,
+        "training": training,
+        "operator_export_type": operator_export_type,
+        "input_names": input_names,
+        "output_names": output_names,
+        "dynamic_axes": dynamic_axes,
+        "dynamic_shapes": dynamic_shapes,
+        "export_params": export_params,
+        "keep_initializers_as_inputs": keep_initializers_as_inputs,
+        "do_constant_folding": do_constant_folding,
+        "custom_opsets": custom_opsets,
+        "export_modules_as_functions": export_modules_as_functions,
+        "verbose": verbose,
+        "plugins": plugins,
+        "prefer": prefer,
+        "external_data": external_data,
+        "verify": verify,
+        "verify_args": verify_args,
+        "rtol": rtol,
+        "atol": atol,
+        "custom_op_libraries": custom_op_libraries,
+        "doc_string": doc_string,
+        "producer_name": producer_name,
+        "metadata_props": metadata_props,
+        "autograd_inlining": autograd_inlining,
+        "report": report,
+        "progress": progress,
+    }
+    options = Options(**given | translate_foreign(foreign)).checked()
+    return run_export(model, args, kwargs, f, options)
 
 
 def input_names_of(model: Any, args: Any, input_names: Sequence[str] | None = None) -> list[str]:
     """Returns the names that the inputs of a model will have in the file."""
-    return [item.name for item in _inputs_of(model, args, None, input_names, None).tensors]
-
-
-def _capture(module: Any, inputs: ModelInputs, capture: str) -> Captured:
-    if capture == "export" or isinstance(module, torch.export.ExportedProgram):
-        from onnx_exporter._frontends.exported_program import capture_export
-
-        return capture_export(module, inputs)
-    from onnx_exporter._frontends.trace import capture_trace
-
-    return capture_trace(module, inputs)
-
-
-def _write(layout: Layout, target: Any, external_data: bool | None) -> WrittenFile | None:
-    if isinstance(target, str | os.PathLike):
-        return write_model(layout, target, external_data=external_data)
-    write_model_to_stream(layout, target)
-    return None
-
-
-def _verify(result: ExportResult, module: Any, inputs: ModelInputs, **options: Any) -> ExportResult:
-    """Compares the file, or a temporary one where there is none on disk, with eager PyTorch."""
-    call = module.module() if isinstance(module, torch.export.ExportedProgram) else module
-    names = [value.name or "" for value in result.model.graph.outputs]
-    with _file_of(result) as path:
-        return dataclasses.replace(result, comparison=verify_file(path, call, inputs, names, result=result, **options))
-
-
-@contextmanager
-def _file_of(result: ExportResult) -> Iterator[str]:
-    if result.file is not None:
-        yield result.file.path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "model.onnx")
-        write_model(lay_out(result.model), path)
-        yield path
+    return [item.name for item in inputs_of(module_of(model), args, None, Options(input_names=input_names)).tensors]

@@ -103,7 +103,7 @@ def test_opset_out_of_range(opset):
         ({"dynamic_axes": {"input": "batch"}}, "dict of axis to name"),
         ({"dynamic_axes": ["input"]}, "dynamic_axes must be a dict"),
         ({"dynamic_axes": {"output_0": {7: "x"}}}, "axis 7"),
-        ({"input_names": ["a", "b"]}, "2 names, but the model takes 1"),
+        ({"input_names": ["a", "b"]}, "2 names, but the model has 1 input"),
         ({"input_names": [""]}, "non-empty strings"),
         ({"output_names": ["a", "b"]}, "2 names, but the model returns 1"),
         ({"output_names": ["input"]}, "given twice, or is an input's"),

@@ -62,6 +62,13 @@ CASES = {
     "outer": (lambda x: torch.outer(positive(x), positive(x)).tril(), VECTOR, OTHERS),
     "eye": (lambda x: torch.eye(positive(x).shape[0]), VECTOR, OTHERS),
     "mean by size": (lambda x: positive(x).sum() / positive(x).shape[0], VECTOR, OTHERS),
+    "len": (lambda x: torch.zeros(len(positive(x))) + len(positive(x)), VECTOR, OTHERS),
+    "lesser": (lambda x: x.topk(min(2, len(positive(x)))), VECTOR, [(torch.tensor([-1.0, -1, 5]),)]),
+    "greatest": (lambda x: x * max([1, positive(x).shape[0], (x < 0).sum()]), VECTOR, OTHERS),
+    "tensor": (lambda x: torch.tensor([[x.max(), 0.5], [len(positive(x)), 2]]), VECTOR, OTHERS),
+    "integer tensor": (lambda x: torch.as_tensor([len(positive(x)), 7]), VECTOR, OTHERS),
+    "typed tensor": (lambda x: torch.tensor([x.long().max(), 2], dtype=torch.int32), VECTOR, OTHERS),
+    "new_tensor": (lambda x: x.new_tensor([len(positive(x)), 7]), VECTOR, OTHERS),
     "repeat_interleave": (
         lambda x, r: x.repeat_interleave(r, 0).cumsum(0),
         (torch.ones(3), torch.tensor([1, 2, 1])),

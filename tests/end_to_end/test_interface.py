@@ -151,7 +151,7 @@ def test_dynamic_axis_names_are_kept(capture):
 
 def test_an_axis_without_name_gets_one():
     result = export(Two(), (torch.randn(2, 4), torch.randn(5)), dynamic_axes={"pixels": [0]})
-    assert dims(result.model_proto.graph.input[0]) == ["pixels_dynamic_axes_0", 4]
+    assert dims(result.model_proto.graph.input[0]) == ["pixels_dynamic_axes_1", 4]
 
 
 def test_inferred_output_axes_carry_the_inputs_names():

@@ -14,6 +14,8 @@ from onnx_exporter.errors import ExportError
 DEFAULT_LIMIT = 64 * 1024
 """Bytes that a result may have though its inputs are smaller."""
 
+_FOLDED = "_folded"
+
 _UNINITIALISED = frozenset(
     f"aten::{name}"
     for name in (
@@ -24,13 +26,16 @@ _UNINITIALISED = frozenset(
 _DTYPE_ONLY = frozenset({"aten::new_zeros", "aten::new_ones", "aten::new_full"})
 """Factories that ask the tensor they are called on for nothing but its dtype and device."""
 
+_QUANTIZED = "quant"
+"""Part of the names of operators that quantize, or pretend to: what they say of a weight must stay to be seen in the file."""
+
 _DIVISIONS = frozenset({"aten::div", "aten::true_divide", "aten::divide"})
 
 
 def fold_constants(graph: SourceGraph, limit: int = DEFAULT_LIMIT, weights: Container[SourceValue] | None = None) -> SourceGraph:
     """Replaces what depends on constants only by its value, in place, and returns the graph.
 
-    The graph must not write in place. Operators outside ATen are left: their plugins may want to see them.
+    The graph must not write in place. Operators outside ATen are left: their plugins may want to see them. So is quantization.
 
     Args:
         graph: The graph.
@@ -69,7 +74,7 @@ class _Folder:
             return False
         if node.schema is None or node.blocks or not node.outputs or not node.op.startswith("aten::"):
             return False
-        return node.op not in _UNINITIALISED and not node.schema.is_mutable
+        return node.op not in _UNINITIALISED and _QUANTIZED not in node.op and not node.schema.is_mutable
 
     def _is_weight(self, value: SourceValue) -> bool:
         return bool(value.name) if self._weights is None else value in self._weights
@@ -86,13 +91,15 @@ class _Folder:
         if len(results) != len(node.outputs) or not all(_can_be_held(result) for result in results):
             return False
         tensors = [_as_tensor(result, output.type) for result, output in zip(results, node.outputs, strict=True)]
+        weight = next((value.name for value in node.input_values() if value.name), "")
         if any(_bytes(tensor) > allowed for tensor in tensors):
             return False
         for output, tensor in zip(node.outputs, tensors, strict=True):
             shape = tuple(tensor.shape)
             output.type = SourceType(tensor.dtype, shape, output.type.is_number, tensor.stride(), shape)
             output.constant = tensor
-            output.name = ""  # only weights, inputs and outputs of the file have a name of their own
+            # What a weight becomes is known by the weight's name; other constants have none of their own.
+            output.name = f"{weight.removesuffix(_FOLDED)}{_FOLDED}" if weight and tensor.numel() > 1 else ""
         return True
 
 
@@ -157,5 +164,7 @@ def _as_tensor(result: Any, type: SourceType) -> torch.Tensor:
     if isinstance(result, torch.Tensor):
         if type.is_number and result.dtype not in (torch.int64, torch.float64, torch.bool):
             return result.to(_dtype_of(result.item()))
-        return result.detach().contiguous()
+        tensor: torch.Tensor = result.detach()
+        # Left as it is, a view of a large weight costs no memory.
+        return tensor if _bytes(tensor) > DEFAULT_LIMIT else tensor.contiguous()
     return torch.tensor(result, dtype=_dtype_of(result))

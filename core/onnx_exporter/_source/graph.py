@@ -81,12 +81,15 @@ class Location:
         file: Source file of the innermost line outside PyTorch, "" if unknown.
         line: Line number in `file`, 0 if unknown.
         function: Name of the function around that line.
+        calls: The calls of submodules around the node, outermost first, each ``"path@n"``: the n-th call of the submodule
+            from 0 on, where capture tells calls of one submodule apart.
     """
 
     module: str = ""
     file: str = ""
     line: int = 0
     function: str = ""
+    calls: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.file else ""

@@ -12,6 +12,13 @@ import torch
 from onnx_exporter._source.graph import Argument
 
 _LAYOUT_OF_TYPE = {"ScalarType": "dtype", "Layout": "layout", "MemoryFormat": "memory_format"}
+_LAYOUTS: dict[int, Any] = {0: torch.strided, 1: torch.sparse_coo, 2: torch.sparse_csr}
+_FORMATS: dict[int, Any] = {
+    0: torch.contiguous_format,
+    1: torch.preserve_format,
+    2: torch.channels_last,
+    3: torch.channels_last_3d,
+}
 
 
 @functools.cache
@@ -70,9 +77,18 @@ def _from_enum(kind: str, number: int) -> Any:
     if kind == "dtype":
         return _dtypes()[number]
     if kind == "layout":
-        return {0: torch.strided, 1: torch.sparse_coo, 2: torch.sparse_csr}.get(number, torch.strided)
-    formats = {0: torch.contiguous_format, 1: torch.preserve_format, 2: torch.channels_last, 3: torch.channels_last_3d}
-    return formats.get(number, torch.preserve_format)
+        return _LAYOUTS.get(number, torch.strided)
+    return _FORMATS.get(number, torch.preserve_format)
+
+
+def to_enum(value: torch.dtype | torch.layout | torch.memory_format) -> int:
+    """Returns the number that TorchScript stores in the place of a torch object.
+
+    Raises:
+        KeyError: If it has none.
+    """
+    table = _dtypes() if isinstance(value, torch.dtype) else _LAYOUTS if isinstance(value, torch.layout) else _FORMATS
+    return {known: number for number, known in table.items()}[value]
 
 
 @functools.cache
