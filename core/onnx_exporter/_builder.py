@@ -51,8 +51,16 @@ class Origin:
         facts = ((key, getattr(self, name)) for name, key in _METADATA_KEYS)
         return {key: value for key, value in facts if value}
 
+    @staticmethod
+    def key(name: str) -> str:
+        """The key of a fact in a node's ``metadata_props``."""
+        return f"onnx_exporter.{name}"
 
-_METADATA_KEYS = tuple((field.name, f"onnx_exporter.{field.name}") for field in dataclasses.fields(Origin))
+
+CALLS = "onnx_exporter.calls"
+"""Key of a node's `meta`, which no file holds: the calls of modules around what it came from."""
+
+_METADATA_KEYS = tuple((field.name, Origin.key(field.name)) for field in dataclasses.fields(Origin))
 
 
 @functools.cache
@@ -80,11 +88,15 @@ class Builder:
 
     Args:
         opset: Target version of ai.onnx.
+        domain_versions: Versions of other domains, whatever symbolic functions declare.
+        shares_sizes: Whether a call of a module uses what another one has computed of a size.
     """
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, domain_versions: Mapping[str, int] | None = None, *, shares_sizes: bool = True) -> None:
         self.opset = opset
+        self.shares_sizes = shares_sizes
         self.domains: dict[str, int] = {"": opset}
+        self._domain_versions = dict(domain_versions or {})
         self.initializers: dict[str, Value] = {}
         self.symbols = _dims.Symbols()
         self.symbol_names: dict[str, str] = {}
@@ -117,6 +129,10 @@ class Builder:
             safe += "_"
         return ir.SymbolicDim(safe)
 
+    def declare_domain(self, domain: str, version: int) -> None:
+        """Sets the version of a custom domain, unless the user did."""
+        self.domains[domain] = self._domain_versions.get(domain, version)
+
     # Values
 
     def input(self, name: str, dtype: ir.DataType, shape: Sequence[Dim] | None) -> Value:
@@ -131,6 +147,10 @@ class Builder:
         if value is None:
             value = self._constants[key] = self.weight("constant", ir.tensor(array), key, is_number=is_number)
         return value
+
+    def text(self, text: str) -> Value:
+        """Returns a constant string of rank 0."""
+        return self.weight("constant", ir.StringTensor([text.encode()], shape=ir.Shape([])), ("string", text))
 
     @property
     def constants(self) -> list[ir.Value]:
@@ -157,15 +177,20 @@ class Builder:
         outputs: int = 1,
         domain: str = "",
         origin: Origin = Origin(),
+        calls: tuple[str, ...] = (),
         fold: bool = True,
+        keep_empty: bool = False,
     ) -> tuple[Value, ...]:
         """Appends a node or, if `fold`, returns what is known without one.
+
+        Inputs that are left out at the end are dropped unless `keep_empty`. `calls` are those of modules around what the
+        node comes from.
 
         Raises:
             NodeError: If the node does not fit its schema.
             TypeNotSupported: If the operator does not take an input's type, or make the output's, at the target opset.
         """
-        while inputs and inputs[-1] is None:
+        while inputs and inputs[-1] is None and not keep_empty:
             inputs = inputs[:-1]
         schema = self._schema(op_type, domain)
         try:
@@ -183,6 +208,7 @@ class Builder:
                     op_type,
                     tuple(None if value is None else id(value.ir) for value in inputs),
                     repr(sorted((k, v.value) for k, v in attrs.items())),
+                    () if self.shares_sizes else calls,
                 )
                 for made in self._made:
                     if key in made:
@@ -199,6 +225,7 @@ class Builder:
             name=name,
             metadata_props=origin.metadata(),
         )
+        node.meta[CALLS] = calls
         values = tuple(Value(result) for result in results)
         if schema is not None:
             try:
@@ -225,8 +252,9 @@ class Builder:
 
     def _schema(self, op_type: str, domain: str) -> onnx.defs.OpSchema | None:
         if domain:
-            version = self.domains.setdefault(domain, 1)
-            return schema_of(op_type, domain, version)
+            if domain not in self.domains:
+                self.declare_domain(domain, 1)
+            return schema_of(op_type, domain, self.domains[domain])
         schema = schema_of(op_type, "", self.opset)
         if schema is None or schema.deprecated:
             since = first_opset(op_type)

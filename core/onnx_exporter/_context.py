@@ -104,8 +104,12 @@ class GraphContext:
             domain = ""
         like = next((item for item in inputs if isinstance(item, Value)), None)
         values = [self._input(item, like) for item in inputs]
-        made = self._builder.add(name, values, attributes, outputs=outputs, domain=domain, origin=self._origin())
+        made = self._add(name, values, attributes, outputs=outputs, domain=domain)
         return made[0] if outputs == 1 else made
+
+    def _add(self, name: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any], **options: Any) -> tuple[Value, ...]:
+        """Appends a node that comes from the call which is being converted."""
+        return self._builder.add(name, inputs, attributes, origin=self._origin(), calls=self.node.location.calls, **options)
 
     def _input(self, item: Any, like: Value | None) -> Value | None:
         if item is None or isinstance(item, Value):
@@ -153,6 +157,21 @@ class GraphContext:
         """Calls the version of this operator that the running function refines (an older opset's, or the built-in)."""
         return self._engine.previous(self, args, kwargs)
 
+    def pass_through(self, op_type: str, **attributes: Any) -> list[Value]:
+        """Appends the call that is being converted as one node: tensors become inputs, constants attributes.
+
+        For ``onnx_exporter_fallback``, or where a vendor's operator is PyTorch's. Inputs stand in the schema's order;
+        a tensor that is not given is an empty input. Attributes are named by the schema.
+
+        Args:
+            op_type: The node's domain and name, ``"com.vendor::Frob"``.
+            attributes: Further attributes.
+
+        Returns:
+            The results, as many as the call has.
+        """
+        return self._engine.pass_through(self, op_type, attributes)
+
     def unsupported(self, reason: str) -> Exception:
         """Returns the exception to raise where the operator cannot be right with its arguments.
 
@@ -166,8 +185,8 @@ class GraphContext:
         return schema is not None and not schema.deprecated
 
     def domain_version(self, domain: str, version: int) -> None:
-        """Declares the version of a custom domain in the file (1 unless declared)."""
-        self._builder.domains[domain] = version
+        """Declares the version of a custom domain in the file: 1 unless declared; the user's ``custom_opsets`` overrule it."""
+        self._builder.declare_domain(domain, version)
 
     @contextmanager
     def subgraph(self, *inputs: tuple[str, torch.dtype, Sequence[Any] | None]) -> Iterator[Subgraph]:
@@ -189,9 +208,11 @@ class GraphContext:
             return Origin(self._via, "", "", location.module, source, op)
         candidate = self._candidates[self._position]
         function = candidate.entry.function
-        code = getattr(function, "__code__", None)
+        code = candidate.entry.code
         line = f"{_place_in_package(function.__module__, code.co_filename)}:{self._line_in(code)}" if code else ""
-        return Origin(candidate.provider.name, f"{function.__module__}.{function.__name__}", line, location.module, source, op)
+        return Origin(
+            candidate.provider.name, f"{function.__module__}.{candidate.entry.title}", line, location.module, source, op
+        )
 
     @staticmethod
     def _line_in(code: Any) -> int:

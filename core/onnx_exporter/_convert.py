@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx_ir as ir
+import torch
 
 from onnx_exporter._builder import Builder
 from onnx_exporter._engine import Engine
+from onnx_exporter._enums import OperatorExportTypes
+from onnx_exporter._fallback import FALLBACKS
 from onnx_exporter._finish import finish
-from onnx_exporter._frontends._inputs import DynamicAxes, check_dynamic_names, normalise_axes
+from onnx_exporter._frontends._dynamic import DynamicAxes, check_dynamic_names, normalise_axes
+from onnx_exporter._local_functions import extract_functions
 from onnx_exporter._plugins import PluginSet, core_version
 from onnx_exporter._result import metadata_of
 from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.fold import fold_constants
 from onnx_exporter._source.functionalize import functionalize
 from onnx_exporter._source.graph import SourceGraph
+from onnx_exporter._source.statistics import show_updates
+from onnx_exporter._source.weights import weights_of
+from onnx_exporter._text import note_sources
+from onnx_exporter._warnings import warn
 from onnx_exporter.errors import ArgumentError, CaptureError
 from onnx_exporter.helpers import dtypes
 
 
-def purify(graph: SourceGraph, plugin_set: PluginSet) -> SourceGraph:
+def purify(graph: SourceGraph, plugin_set: PluginSet, *, fold_weights: bool = True) -> SourceGraph:
     """Rewrites a captured graph until it only computes: no writes, no dead nodes, no constant parts.
 
     Nothing in it depends on the opset, so one pure graph can be converted at several.
 
+    Args:
+        graph: The captured graph; it is changed.
+        plugin_set: Who contributes source passes.
+        fold_weights: Whether what is computed from weights alone is computed now, and not each time the file runs.
+
     Raises:
         UnsupportedOpError: If a write cannot be expressed out of place.
     """
-    graph = functionalize(graph)
+    graph = functionalize(show_updates(graph))
     graph = cleanup(graph)
-    graph = fold_constants(graph)
+    graph = fold_constants(graph, weights=() if fold_weights else None)
     for source_pass in plugin_set.passes("source"):
         graph = source_pass(graph)
     return cleanup(graph)
@@ -42,11 +56,29 @@ def convert(
     opset: int,
     output_names: Sequence[str] | None = None,
     dynamic_axes: DynamicAxes | None = None,
+    *,
+    weights_as_inputs: bool = False,
+    operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX,
+    custom_opsets: Mapping[str, int] | None = None,
+    modules_as_functions: Mapping[str, torch.nn.Module] | None = None,
+    notes_sources: bool = False,
 ) -> ir.Model:
     """Converts a pure graph, which stays as it is.
 
+    Args:
+        graph: The graph.
+        plugin_set: Who converts what.
+        opset: Target version of ai.onnx.
+        output_names: Names for the first outputs.
+        dynamic_axes: Names of dynamic axes, those of outputs included.
+        weights_as_inputs: Whether each weight is listed among the inputs, where a value given at run time replaces it.
+        operator_export_type: What becomes of operators that nobody converts.
+        custom_opsets: Versions of domains other than ai.onnx, whatever plugins declare; 1 for those that nobody names.
+        modules_as_functions: The modules, by path, whose calls become local functions (see `select_modules`).
+        notes_sources: Whether each node's ``doc_string`` says which line of the user's model it comes from.
+
     Raises:
-        ArgumentError: If a name is wrong, or ONNX lacks the type of an input.
+        ArgumentError: If a name or a version is wrong, or ONNX lacks the type of an input.
         UnsupportedOpError: If operators cannot be converted; it lists all of them.
         SymbolicError: If a symbolic function fails.
     """
@@ -54,10 +86,11 @@ def convert(
         raise CaptureError("the model returns no tensor, so there is nothing to export; forward must return tensors")
     names = _output_names(output_names, [value.name for value in graph.inputs], len(graph.outputs))
     check_dynamic_names(dynamic_axes, [value.name for value in graph.inputs], names)
-    builder = Builder(opset)
+    versions = checked_custom_opsets(custom_opsets)
+    builder = Builder(opset, versions, shares_sizes=not modules_as_functions)
     for name in names:
         builder.reserve(name)
-    engine = Engine(plugin_set.registry, builder)
+    engine = Engine(plugin_set.registry, builder, FALLBACKS[operator_export_type.name])
     graph_inputs = []
     for source in graph.inputs:
         assert source.type.dtype is not None and source.type.shape is not None
@@ -68,16 +101,43 @@ def convert(
             raise ArgumentError(f"input {source.name!r}: {error}") from None
         value = engine.env[source] = builder.input(source.name, dtype, dims)
         graph_inputs.append(value)
+    # Before any node, so that no node takes a weight's name.
+    weights = [engine.value(weight).ir for weight in weights_of(graph)]
     outputs = engine.run(graph)
     axes = {
         name: normalise_axes(name, value.rank or 0, (dynamic_axes or {}).get(name, ()))
         for name, value in zip(names, outputs, strict=True)
         if name in (dynamic_axes or {})
     }
-    model = finish(builder, graph_inputs, outputs, names, axes, metadata_of(plugin_set, opset), core_version())
+    listed = weights if weights_as_inputs else ()
+    model = finish(builder, graph_inputs, outputs, names, axes, metadata_of(plugin_set, opset), core_version(), listed)
     for onnx_pass in plugin_set.passes("onnx"):
         onnx_pass(model)
+    if modules_as_functions:
+        extract_functions(model, modules_as_functions, builder.constants)
+    if notes_sources:
+        note_sources(model)
+    if unused := sorted(versions.keys() - model.opset_imports.keys()):
+        warn(
+            f"custom_opsets names {', '.join(map(repr, unused))}, of which the model uses no operator; left out",
+        )
     return model
+
+
+def checked_custom_opsets(given: Any) -> dict[str, int]:
+    """Returns the argument `custom_opsets` once it is found right.
+
+    Raises:
+        ArgumentError: If it names ai.onnx, or a version is no number from 1 on.
+    """
+    if not isinstance(given, Mapping | None):
+        raise ArgumentError(f"custom_opsets is {given!r}; give a dict of domains and their versions: {{'com.vendor': 1}}")
+    for domain, version in (given or {}).items():
+        if domain in ("", "ai.onnx"):
+            raise ArgumentError("custom_opsets names ai.onnx, which is no custom domain; its version is opset_version")
+        if not isinstance(domain, str) or not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise ArgumentError(f"custom_opsets has {domain!r}: {version!r}; it must be a domain's name and a version from 1 on")
+    return dict(given or {})
 
 
 def _output_names(given: Sequence[str] | None, input_names: Sequence[str], count: int) -> list[str]:

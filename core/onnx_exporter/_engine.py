@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import onnx_ir as ir
@@ -13,11 +14,14 @@ from onnx_exporter._attributes import to_tensor
 from onnx_exporter._branches import convert_if
 from onnx_exporter._builder import Builder, NodeError, TypeNotSupported
 from onnx_exporter._context import GraphContext, Unsupported
+from onnx_exporter._failures import Failures
+from onnx_exporter._fallback import Fallback, pass_through
 from onnx_exporter._inference import name_unknown
 from onnx_exporter._registry import Candidate, Registry
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceType, SourceValue, map_values
 from onnx_exporter._values import Value
-from onnx_exporter.errors import ExportError, SymbolicError, UnsupportedOp, UnsupportedOpError
+from onnx_exporter.compat._calling import call_by_position, call_delegated, call_symbolic
+from onnx_exporter.errors import ExportError, SymbolicError
 from onnx_exporter.helpers import dtypes, emit
 
 _IGNORED_ARGUMENTS = frozenset(
@@ -35,13 +39,15 @@ class Engine:
     Args:
         registry: Who converts what.
         builder: The ONNX graph to grow.
+        fallback: What becomes of operators that nobody converts, if they may stay as they are.
     """
 
-    def __init__(self, registry: Registry, builder: Builder) -> None:
+    def __init__(self, registry: Registry, builder: Builder, fallback: Fallback | None = None) -> None:
         self.registry = registry
         self.builder = builder
+        self.fallback = fallback
         self.env: dict[SourceValue, Value] = {}
-        self._failed: dict[str, tuple[list[str], list[str]]] = {}
+        self.failures = Failures(registry, builder.opset)
         self.tainted: set[SourceValue] = set()
 
     def run(self, graph: SourceGraph) -> list[Value]:
@@ -52,8 +58,8 @@ class Engine:
             SymbolicError: If a symbolic function fails.
         """
         self.nodes(graph.nodes)
-        if self._failed:
-            raise self._unsupported_error()
+        if self.failures:
+            raise self.failures.error()
         return [self.value(output) for output in graph.outputs]
 
     def nodes(self, nodes: Sequence[SourceNode]) -> None:
@@ -62,7 +68,7 @@ class Engine:
             if self.tainted and any(value in self.tainted for value in node.input_values()):
                 self.tainted.update(node.outputs)
                 if not self._candidates(node) and not self._can_fall_back(node):
-                    self._fail(node, [])
+                    self.failures.note(node, [])
                 continue
             results = convert_if(self, node) if node.op == "prim::If" else self._convert(node)
             if results is None:
@@ -99,7 +105,10 @@ class Engine:
     def _candidates(self, node: SourceNode) -> list[Candidate]:
         if node.op == "prim::PythonOp":
             function = node.attributes["function"]
-            return self.registry.python_op_candidates(function.__name__, function.__module__, self.builder.opset)
+            found = self.registry.python_op_candidates(function.__name__, function.__module__, self.builder.opset)
+            if not hasattr(function, "symbolic"):  # else that goes before a handler for any class
+                found += self.registry.candidates(node.op, "", self.builder.opset)
+            return found
         return self.registry.candidates(node.op, node.overload, self.builder.opset)
 
     def _convert(self, node: SourceNode) -> Sequence[Any] | None:
@@ -108,6 +117,11 @@ class Engine:
         candidates = self._candidates(node)
         context = GraphContext(self, self.builder, node, arguments, candidates)
         reasons: list[str] = []
+        if self.fallback is not None and self.fallback.goes_first:
+            results = self._ask_fallback(context, self.fallback, reasons)
+            if results is not None:
+                return results
+            context._via = ""
         for position, candidate in enumerate(candidates):
             context._position = position
             checkpoint = len(self.builder.nodes)
@@ -115,29 +129,28 @@ class Engine:
                 results = self._invoke(context, candidate, arguments)
             except _DECLINED as declined:
                 self.builder.rollback(checkpoint)
-                reasons.append(f"{candidate.provider.name} ({candidate.entry.function.__name__}): {declined}")
+                reasons.append(f"{candidate.provider.name} ({candidate.entry.title}): {declined}")
                 continue
             if results is not None:
                 return results
-            reasons.append(f"{candidate.provider.name} ({candidate.entry.function.__name__}) declined")
-        results = self._fall_back(context)
+            reasons.append(f"{candidate.provider.name} ({candidate.entry.title}) declined")
+        results = self._fall_back(context, reasons)
         if results is None:
-            self._fail(node, reasons)
+            self.failures.note(node, reasons)
         return results
 
     def _invoke(self, context: GraphContext, candidate: Candidate, arguments: Mapping[str, Any]) -> Sequence[Any] | None:
         """Calls a symbolic function with converted arguments; what it raises unasked is its bug."""
-        keywords = self._bind_arguments(context, candidate, arguments)
+        entry = candidate.entry
+        keywords = {} if entry.by_position else self._bind_arguments(context, candidate, arguments)
         try:
-            result = candidate.entry.function(context, **keywords)
+            result = call_by_position(entry.function, context) if entry.by_position else entry.function(context, **keywords)
         except (*_DECLINED, ExportError):
             raise
         except Exception as error:
             # RecursionError, TypeError and the like in a symbolic function, or a node that ONNX does not allow
-            raise self._symbolic_error(context.node, candidate, error) from error
-        if result is None:
-            return None
-        return list(result) if isinstance(result, list | tuple) else [result]
+            raise self._symbolic_error(context.node, candidate.full_name, error) from error
+        return _as_results(result)
 
     def _bind_arguments(self, context: GraphContext, candidate: Candidate, arguments: Mapping[str, Any]) -> dict[str, Any]:
         signature = candidate.entry.signature
@@ -161,7 +174,7 @@ class Engine:
         message = f"parameter {name!r} is no argument of {node.qualified_name}"
         if node.overload and candidate.entry.name == node.op:
             raise Unsupported(message)
-        raise self._symbolic_error(node, candidate, TypeError(message))
+        raise self._symbolic_error(node, candidate.full_name, TypeError(message))
 
     def _to_value(self, argument: Any) -> Value:
         if isinstance(argument, torch.Tensor):
@@ -199,55 +212,73 @@ class Engine:
             keywords[candidate.entry.signature[name].keyword] = cast
 
     def _can_fall_back(self, node: SourceNode) -> bool:
-        if node.op == "prim::PythonOp":
-            return bool(node.blocks) or hasattr(node.attributes["function"], "symbolic")
+        if node.op == "prim::PythonOp" and (node.blocks or hasattr(node.attributes["function"], "symbolic")):
+            return True
         if self.registry.passthrough(node.op, self.builder.opset):
+            return True
+        if self.fallback is not None and self.fallback.accepts(node):
             return True
         return any(provider.fallback for provider in self.registry.providers)
 
-    def _fall_back(self, context: GraphContext) -> Sequence[Any] | None:
-        """What is tried once no table converts a node."""
+    def _fall_back(self, context: GraphContext, reasons: list[str]) -> Sequence[Any] | None:
+        """What is tried once no table converts a node: its own way, rules of plugins, their hooks, what the caller asks for."""
         node = context.node
         if node.op == "prim::PythonOp":
-            return self._python_op(context)
+            results = self._python_op(context, reasons)
+            if results is not None:
+                return results
         found = self.registry.passthrough(node.op, self.builder.opset)
         if found is not None:
             rule, provider = found
-            context._via = provider.name
             name = node.op.rpartition("::")[2]
             context.domain_version(rule.domain, rule.version)
-            return self.pass_through(context, f"{rule.domain}::{rule.rename.get(name, name)}")
+            op_type = f"{rule.domain}::{rule.rename.get(name, name)}"
+            results = self._ask(context, provider.name, reasons, lambda: pass_through(context, op_type))
+            if results is not None:
+                return results
         for provider in self.registry.providers:
-            if provider.fallback is not None:
-                context._via = provider.name
-                result = provider.fallback(context, node)
-                if result is not None:
-                    return list(result) if isinstance(result, list | tuple) else [result]
-        return None
+            hook = provider.fallback
+            if hook is not None:
+                results = self._ask(context, provider.name, reasons, functools.partial(hook, context, node))
+                if results is not None:
+                    return results
+        return None if self.fallback is None else self._ask_fallback(context, self.fallback, reasons)
 
-    def pass_through(self, context: GraphContext, op_type: str) -> list[Value]:
-        """Emits the captured call as one node: tensors become inputs, constants attributes named by the schema."""
-        inputs: list[Any] = []
-        attributes: dict[str, Any] = {}
-        for name, argument in context.arguments.items():
-            if isinstance(argument, Value):
-                inputs.append(argument)
-            elif isinstance(argument, list) and any(isinstance(item, Value) for item in argument):
-                inputs += [item if isinstance(item, Value) else context.constant(item) for item in argument]
-            elif name not in _IGNORED_ARGUMENTS and argument is not None:
-                attributes[name] = int(dtypes.to_onnx(argument)) if isinstance(argument, torch.dtype) else argument
-        count = len(context.node.outputs)
-        made: Value | tuple[Value, ...] = context.op(op_type, *inputs, outputs=count, **attributes)
-        return [made] if isinstance(made, Value) else list(made)
+    def _ask_fallback(self, context: GraphContext, fallback: Fallback, reasons: list[str]) -> Sequence[Any] | None:
+        if not fallback.accepts(context.node):
+            return None
+        return self._ask(context, fallback.name, reasons, lambda: fallback.convert(context, context.node))
 
-    def _python_op(self, context: GraphContext) -> Sequence[Any] | None:
+    def _ask(self, context: GraphContext, name: str, reasons: list[str], convert: Callable[[], Any]) -> Sequence[Any] | None:
+        """Calls what is no entry of a table; None if it declines, which is noted."""
+        checkpoint = len(self.builder.nodes)
+        context._via = name
+        try:
+            result = convert()
+        except _DECLINED as declined:
+            self.builder.rollback(checkpoint)
+            reasons.append(f"{name}: {declined}")
+            return None
+        except ExportError:
+            raise
+        except Exception as error:  # as in _invoke
+            raise self._symbolic_error(context.node, name, error) from error
+        return _as_results(result)
+
+    def pass_through(self, context: GraphContext, op_type: str, attributes: Mapping[str, Any]) -> list[Value]:
+        """See `GraphContext.pass_through`."""
+        return pass_through(context, op_type, **attributes)
+
+    def _python_op(self, context: GraphContext, reasons: list[str]) -> Sequence[Any] | None:
         """An ``autograd.Function``: its own ``symbolic``, else its traced body."""
         node = context.node
-        symbolic = getattr(node.attributes["function"], "symbolic", None)
+        function = node.attributes["function"]
+        symbolic = getattr(function, "symbolic", None)
         if symbolic is not None:
-            context._via = f"{node.attributes['function'].__qualname__}.symbolic"
-            result = symbolic(context, *context.arguments.values())
-            return list(result) if isinstance(result, list | tuple) else [result]
+            name = f"{function.__qualname__}.symbolic"
+            return self._ask(
+                context, name, reasons, lambda: call_symbolic(symbolic, context, list(context.arguments.values()), {})
+            )
         if not node.blocks:
             return None
         body = node.blocks[0]
@@ -295,7 +326,10 @@ class Engine:
                 }
                 if candidate.entry.promote:
                     self._promote(inner, candidate, keywords)
-                result = function(inner, **keywords)
+                if candidate.entry.by_position:
+                    result = call_delegated(candidate.entry.name, function, inner, args, kwargs)
+                else:
+                    result = function(inner, **keywords)
             except _DECLINED as error:
                 declined = declined or error
                 continue
@@ -354,47 +388,15 @@ class Engine:
         if dims != list(value.ir.shape.dims):
             value.ir.shape = ir.Shape(dims)
 
-    # Failures
-
-    def _fail(self, node: SourceNode, reasons: Sequence[str]) -> None:
-        name = node.qualified_name
-        if node.op == "prim::PythonOp":
-            function = node.attributes["function"]
-            name = f"autograd.Function {function.__module__}:{function.__qualname__}"
-        places, known = self._failed.setdefault(name, ([], []))
-        if str(node.location) not in places:
-            places.append(str(node.location))
-        known += [reason for reason in reasons if reason not in known]
-
-    def _unsupported_error(self) -> UnsupportedOpError:
-        ops = []
-        for name, (places, reasons) in self._failed.items():
-            op, _, overload = name.partition(".")
-            later = (
-                None if reasons or name.startswith("autograd") else self.registry.available_from(op, overload, self.builder.opset)
-            )
-            ops.append(UnsupportedOp(name, tuple(places), tuple(reasons), later, self._hint(name, bool(reasons or later))))
-        return UnsupportedOpError(ops, self.builder.opset)
-
-    def _hint(self, name: str, known: bool) -> str:
-        if name.startswith("autograd.Function"):
-            return "give the class a static method symbolic(g, ...), or a plugin a handler: @table.python_op(...)"
-        if known:
-            return ""
-        namespace = name.partition("::")[0]
-        close = self.registry.close_names(name.partition(".")[0])
-        similar = f"similar: {', '.join(close)}; " if close else ""
-        if namespace == "aten":
-            return f"{similar}add it with a symbolic function in a plugin (@table.op({name!r}); see CONTRIBUTING.md)"
-        if namespace in ("prim", "higher_order"):
-            return "control flow is not converted yet: have the model do without, or export the part that comes before"
-        plugin = f"look for a plugin (by convention exporter-plugin-{namespace})"
-        return f"{similar}{plugin}, or add a symbolic function (@table.op({name!r}))"
-
-    def _symbolic_error(self, node: SourceNode, candidate: Candidate, error: Exception) -> SymbolicError:
+    def _symbolic_error(self, node: SourceNode, by: str, error: Exception) -> SymbolicError:
         kind = "" if isinstance(error, NodeError) else f"{type(error).__name__}: "
         return SymbolicError(
-            f"converting {node.qualified_name} failed: {kind}{error}\n  at {node.location}\n"
-            f"  by {candidate.provider}: {candidate.entry.function.__name__} at {candidate.entry.place}\n"
+            f"converting {node.qualified_name} failed: {kind}{error}\n  at {node.location}\n  by {by}\n"
             "  this is a bug of the symbolic function, not of the model"
         )
+
+
+def _as_results(result: Any) -> list[Any] | None:
+    if result is None:
+        return None
+    return list(result) if isinstance(result, list | tuple) else [result]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,8 +11,9 @@ import onnx_ir as ir
 
 from onnx_exporter._builder import Builder, Origin
 from onnx_exporter._dims import is_anonymous
+from onnx_exporter._inference import is_misjudged
+from onnx_exporter._nodes import with_inner
 from onnx_exporter._values import Value
-from onnx_exporter.errors import SymbolicError
 
 PRODUCER = "onnx-exporter"
 
@@ -24,6 +26,7 @@ def finish(
     output_axes: Mapping[str, Mapping[int, str]],
     metadata: Mapping[str, str],
     producer_version: str,
+    weights_as_inputs: Sequence[ir.Value] = (),
 ) -> ir.Model:
     """Returns the model: exactly these inputs and outputs, in order, under these names.
 
@@ -35,6 +38,7 @@ def finish(
         output_axes: Names of dynamic axes of outputs, as the user gave them.
         metadata: The model's ``metadata_props``.
         producer_version: Version of this program.
+        weights_as_inputs: Weights that are inputs too; below IR version 4 all are.
     """
     results = _name_outputs(builder, inputs, outputs, output_names)
     for name, value in zip(output_names, results, strict=True):
@@ -44,7 +48,7 @@ def finish(
                 [ir.SymbolicDim(axes[axis]) if axis in axes else dim for axis, dim in enumerate(value.shape.dims)]
             )
     nodes = _live_nodes(builder.nodes, results)
-    used = {id(value) for node in _all_nodes(nodes) for value in node.inputs if value is not None} | {
+    used = {id(value) for node in with_inner(nodes) for value in node.inputs if value is not None} | {
         id(value) for value in results
     }
     initializers = [value.ir for value in builder.initializers.values() if id(value.ir) in used]
@@ -56,10 +60,13 @@ def finish(
         nodes = [node for value in constants for node in _constant_nodes(builder, value)] + nodes
         initializers = [value for value in initializers if id(value) not in small]
         graph_inputs += initializers
+    else:
+        listed = {id(value) for value in weights_as_inputs}
+        graph_inputs += [value for value in initializers if id(value) in listed]
     _tidy_shapes(builder, nodes, graph_inputs, results)
-    graph = ir.Graph(
-        graph_inputs, results, nodes=nodes, initializers=initializers, opset_imports=dict(builder.domains), name="main_graph"
-    )
+    domains = {"", *(node.domain for node in with_inner(nodes))}
+    imports = {domain: version for domain, version in builder.domains.items() if domain in domains}
+    graph = ir.Graph(graph_inputs, results, nodes=nodes, initializers=initializers, opset_imports=imports, name="main_graph")
     return ir.Model(
         graph, ir_version=ir_version, producer_name=PRODUCER, producer_version=producer_version, metadata_props=dict(metadata)
     )
@@ -87,19 +94,6 @@ def _name_outputs(builder: Builder, inputs: Sequence[Value], outputs: Sequence[V
     return results
 
 
-def _all_nodes(nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """The nodes, those in sub-graphs included."""
-    found = []
-    for node in nodes:
-        found.append(node)
-        for attribute in node.attributes.values():
-            if attribute.type is ir.AttributeType.GRAPH:
-                found += _all_nodes(list(attribute.value))
-            elif attribute.type is ir.AttributeType.GRAPHS:
-                found += [inner for graph in attribute.value for inner in _all_nodes(list(graph))]
-    return found
-
-
 def _live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:
     """The nodes that the outputs depend on, in order."""
     needed = {id(value) for value in results}
@@ -107,7 +101,7 @@ def _live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[i
     for node in reversed(nodes):
         if any(id(output) in needed for output in node.outputs):
             live.append(node)
-            for inner in _all_nodes([node]):
+            for inner in with_inner([node]):
                 needed.update(id(value) for value in inner.inputs if value is not None)
             for attribute in node.attributes.values():
                 if attribute.type is ir.AttributeType.GRAPH:
@@ -115,47 +109,69 @@ def _live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[i
     return live[::-1]
 
 
+_EXACT = 2**53  # up to there float64 holds every integer
+
+
 def _constant_nodes(builder: Builder, value: ir.Value) -> list[ir.Node]:
     """Turns an initializer into a Constant node that computes the same value.
 
     Below opset 9 Constant makes floating-point tensors only; others are made as double, which holds integers up
-    to 2**53 (axes, sizes and positions), and cast.
+    to 2**53 (axes, sizes and positions), and cast; larger ones in two halves.
     """
     tensor = value.const_value
     assert tensor is not None
     if builder.opset >= 9 or tensor.dtype.is_floating_point():
-        return [_own_node("Constant", [], ir.AttrTensor("value", tensor), value)]
+        return [_own_node("Constant", [], value, ir.AttrTensor("value", tensor))]
     array = tensor.numpy()
+    if not ((array >= -_EXACT) & (array <= _EXACT)).all():
+        return _constant_of_halves(builder, value, array)
     double = ir.tensor(array.astype(np.float64))
-    if not (double.numpy().astype(array.dtype) == array).all():
-        raise SymbolicError(
-            f"constant {value.name!r} has integers beyond 2**53, which a file of opset {builder.opset} cannot hold; "
-            "export at opset 9 or later"
-        )
     made = ir.Value(name=builder.unique(f"{value.name}_as_double"), type=ir.TensorType(double.dtype), shape=value.shape)
     return [
-        _own_node("Constant", [], ir.AttrTensor("value", double), made),
-        _own_node("Cast", [made], ir.AttrInt64("to", int(tensor.dtype)), value),
+        _own_node("Constant", [], made, ir.AttrTensor("value", double)),
+        _own_node("Cast", [made], value, ir.AttrInt64("to", int(tensor.dtype))),
     ]
 
 
-def _own_node(op_type: str, inputs: Sequence[ir.Value], attribute: ir.Attr, output: ir.Value) -> ir.Node:
+def _constant_of_halves(builder: Builder, value: ir.Value, array: np.ndarray[Any, Any]) -> list[ir.Node]:
+    """A constant of 64-bit integers as ``upper * 2**32 + lower``."""
+    size = np.asarray(2**32, array.dtype)
+    upper, lower = np.divmod(array, size)
+    parts = {"upper": upper, "size": size, "lower": lower}
+    made = {
+        name: ir.Value(
+            name=builder.unique(f"{value.name}_{name}"), type=value.type, shape=ir.Shape(part.shape), const_value=ir.tensor(part)
+        )
+        for name, part in parts.items()
+    }
+    shifted = ir.Value(name=builder.unique(f"{value.name}_shifted"), type=value.type, shape=value.shape)
+    return [
+        *(node for part in made.values() for node in _constant_nodes(builder, part)),
+        _own_node("Mul", [made["upper"], made["size"]], shifted),
+        _own_node("Add", [shifted, made["lower"]], value),
+    ]
+
+
+def _own_node(op_type: str, inputs: Sequence[ir.Value], output: ir.Value, *attributes: ir.Attr) -> ir.Node:
     """A node that no symbolic function made."""
     metadata = Origin(plugin=PRODUCER).metadata()
-    return ir.Node("", op_type, inputs, [attribute], outputs=[output], name=output.name, metadata_props=metadata)
+    return ir.Node("", op_type, inputs, attributes, outputs=[output], name=output.name, metadata_props=metadata)
 
 
 def _tidy_shapes(builder: Builder, nodes: Sequence[ir.Node], inputs: Sequence[ir.Value], results: Sequence[ir.Value]) -> None:
     """Writes the user's own axis names; a size that nothing is known of has no name in the file."""
     cache: dict[str, ir.SymbolicDim] = {}
-    for value in [*inputs, *results, *(output for node in _all_nodes(nodes) for output in node.outputs)]:
+    for value in [*inputs, *results, *(output for node in with_inner(nodes) for output in node.outputs)]:
+        producer = value.producer()
+        # A runtime fills in what has no name by ONNX's inference, and plans its memory with it
+        keeps_names = producer is not None and is_misjudged(producer, builder.opset)
         if value.shape is None or value.shape.is_static():
             continue
         dims: list[int | ir.SymbolicDim] = []
         for dim in value.shape.dims:
             if isinstance(dim, int) or dim.value is None:
                 dims.append(dim)
-            elif is_anonymous(dim):
+            elif is_anonymous(dim) and not keeps_names:
                 dims.append(ir.SymbolicDim(None))
             else:
                 name = builder.symbol_names.get(dim.value, dim.value)

@@ -80,6 +80,8 @@ def infer(
         return
     _ask_onnx(schema, node, inputs, outputs, builder)
     shape = outputs[0].ir.shape
+    if shape is not None and is_misjudged(node, schema.since_version):
+        outputs[0].ir.shape = shape = ir.Shape([dim if isinstance(dim, int) else ir.SymbolicDim(None) for dim in shape.dims])
     if not node.domain and (shape is None or any(_is_unknown(dim) for dim in shape.dims)):
         more = _shapes.output_shape(node.op_type, inputs, {name: attr.value for name, attr in node.attributes.items()})
         if more is not None:
@@ -87,6 +89,14 @@ def infer(
             outputs[0].ir.shape = ir.Shape([_better(old, new) for old, new in zip(known, more, strict=True)])
     for value in outputs:
         name_unknown(value, builder)
+
+
+def is_misjudged(node: ir.Node, version: int) -> bool:
+    """Whether ONNX's inference gives a node's output a size by name that it may not have.
+
+    For opset 10 a Slice keeps the names of all sizes, also of the axes that it cuts.
+    """
+    return node.op_type == "Slice" and not node.domain and version == 10
 
 
 def name_unknown(value: Value, builder: Builder) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from types import CodeType
 from typing import Any, TypeVar
 
 from onnx_exporter._arguments import Signature, parse_signature
@@ -30,20 +32,33 @@ class Entry:
         opset: First opset in which it is right.
         promote: Parameters to bring to one dtype before the call.
         float_result: Integers among those become the default float type.
+        last_opset: Last opset at which it is used.
+        by_position: It takes all arguments of the operator in the order of the schema, as torch.onnx passes them.
     """
 
     name: str
     function: Callable[..., Any]
-    signature: Signature
+    signature: Signature = dataclasses.field(hash=False)
     opset: int
     promote: tuple[str, ...] = ()
     float_result: bool = False
+    last_opset: int = NEWEST_OPSET
+    by_position: bool = False
+
+    @property
+    def title(self) -> str:
+        """Name of the function."""
+        return str(getattr(inspect.unwrap(self.function), "__name__", type(self.function).__name__))
+
+    @property
+    def code(self) -> CodeType | None:
+        """Code of the function itself, beneath its decorators; None if it is not written in Python."""
+        return getattr(inspect.unwrap(self.function), "__code__", None)
 
     @property
     def place(self) -> str:
         """``file:line`` of the function."""
-        code = getattr(self.function, "__code__", None)
-        return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
+        return f"{self.code.co_filename}:{self.code.co_firstlineno}" if self.code else repr(self.function)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

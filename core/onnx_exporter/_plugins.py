@@ -17,6 +17,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from onnx_exporter import hookspecs
 from onnx_exporter._optable import OpTable
 from onnx_exporter._registry import Precedence, Provider, Registry
+from onnx_exporter.compat._symbolics import process_providers
 from onnx_exporter.errors import PluginError
 
 GROUP = "onnx_exporter.plugins"
@@ -121,7 +122,7 @@ def installed_plugins() -> dict[str, PluginInfo]:
 
 
 def load_plugins(choice: Iterable[Any] = (), prefer: Sequence[str] = ()) -> PluginSet:
-    """Loads the plugins for one export and makes a registry of them.
+    """Loads the plugins for one export and makes a registry of them and of what this process registered.
 
     Args:
         choice: What the caller said: ``"no:NAME"`` leaves a plugin out, ``"NAME"`` insists on it, an
@@ -137,9 +138,11 @@ def load_plugins(choice: Iterable[Any] = (), prefer: Sequence[str] = ()) -> Plug
         (names if isinstance(item, str) else given).append(item)
     key = tuple(os.environ.get(variable, "") for variable in (ALLOW_VARIABLE, DISABLE_VARIABLE))
     plugins = _load_installed(tuple(names), tuple(prefer), key, tuple(sys.path))
-    if not given:
-        return _plugin_set(plugins)
-    return _plugin_set(plugins + tuple(_load_given(index, item) for index, item in enumerate(given)))
+    registered = tuple(
+        LoadedPlugin(PluginInfo(provider.name, "", "", "registered by this process"), provider)
+        for provider in process_providers()
+    )
+    return _plugin_set(plugins + registered + tuple(_load_given(index, item) for index, item in enumerate(given)))
 
 
 @functools.lru_cache(maxsize=8)
@@ -236,7 +239,7 @@ def _collect(info: PluginInfo, plugin: Any, precedence: Precedence) -> LoadedPlu
         for contributed in manager.hook.onnx_exporter_passes(stage=stage)
         for item in contributed
     )
-    provider = Provider(info.name, info.distribution, info.version, precedence, tuple(tables), fallback)
+    provider = Provider(info.name, info.distribution, info.version, precedence, tuple(tables), fallback=fallback)
     return LoadedPlugin(info, provider, passes)
 
 

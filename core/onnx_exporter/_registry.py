@@ -18,9 +18,11 @@ class Precedence(enum.IntEnum):
     """Who goes first; the lowest number wins."""
 
     CALL = 0
-    PREFERRED = 1
-    PLUGIN = 2
-    OPSET = 3
+    REGISTERED = 1
+    PREFERRED = 2
+    PLUGIN = 3
+    TORCH_ONNX = 4
+    OPSET = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Provider:
         version: Version of that distribution.
         precedence: Its rank.
         tables: What it contributes.
+        entries: Functions that it contributes besides, each with opsets of its own.
         fallback: Its hook for operators that nobody converts, if it has one.
     """
 
@@ -40,7 +43,8 @@ class Provider:
     distribution: str
     version: str
     precedence: Precedence
-    tables: tuple[OpTable, ...]
+    tables: tuple[OpTable, ...] = ()
+    entries: tuple[Entry, ...] = ()
     fallback: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
@@ -55,7 +59,12 @@ class Candidate:
     provider: Provider
 
     def __str__(self) -> str:
-        return f"{self.provider.name}: {self.entry.function.__name__} at {self.entry.place}"
+        return f"{self.provider.name}: {self.entry.title} at {self.entry.place}"
+
+    @property
+    def full_name(self) -> str:
+        """The function with the plugin's distribution and version, for messages."""
+        return f"{self.provider}: {self.entry.title} at {self.entry.place}"
 
 
 class Registry:
@@ -74,11 +83,11 @@ class Registry:
         self._python_ops: dict[str, list[Candidate]] = defaultdict(list)
         self._passthroughs: list[tuple[Passthrough, Provider]] = []
         for provider in self.providers:
+            self._add(provider.entries, provider)
             for table in provider.tables:
                 if table.replaces and provider.precedence > Precedence.PREFERRED:
                     continue
-                for entry in table:
-                    self._entries[entry.name].append(Candidate(entry, provider))
+                self._add(table, provider)
                 for entry in table.python_ops.values():
                     self._python_ops[entry.name].append(Candidate(entry, provider))
                 self._passthroughs += [(passthrough, provider) for passthrough in table.passthroughs]
@@ -86,13 +95,17 @@ class Registry:
             candidates.sort(key=lambda candidate: (candidate.provider.precedence, -candidate.entry.opset))
             _check_clash(candidates)
 
+    def _add(self, entries: Iterable[Entry], provider: Provider) -> None:
+        for entry in entries:
+            self._entries[entry.name].append(Candidate(entry, provider))
+
     def candidates(self, op: str, overload: str, opset: int) -> list[Candidate]:
         """Returns who converts ``op.overload`` at `opset`, in the order in which they are asked."""
         found = [
             (candidate.provider.precedence, rank, -candidate.entry.opset, candidate)
             for rank, name in enumerate((f"{op}.{overload}", op) if overload else (op,))
             for candidate in self._entries.get(name, ())
-            if candidate.entry.opset <= opset
+            if candidate.entry.opset <= opset <= candidate.entry.last_opset
         ]
         found.sort(key=lambda row: row[:3])
         return [row[3] for row in found]

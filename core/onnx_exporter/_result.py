@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 
 import onnx
@@ -13,14 +12,12 @@ import torch
 from onnx_exporter._builder import Origin
 from onnx_exporter._comparison import Comparison
 from onnx_exporter._frontends.captured import Captured
+from onnx_exporter._nodes import nodes_of
 from onnx_exporter._plugins import PluginSet, core_version
+from onnx_exporter._warnings import warn
 from onnx_exporter._write import WrittenFile
 
 _SHOWN = 20
-
-
-class ExportWarning(UserWarning):
-    """Something in the export that the user should look at. Added in 0.1."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,8 +64,8 @@ def metadata_of(plugin_set: PluginSet, opset: int) -> dict[str, str]:
 def origins_of(model: ir.Model) -> dict[str, Origin]:
     fields = [field.name for field in dataclasses.fields(Origin)]
     return {
-        node.name or "": Origin(**{field: node.metadata_props.get(f"onnx_exporter.{field}", "") for field in fields})
-        for node in model.graph.all_nodes()
+        node.name or "": Origin(**{field: node.metadata_props.get(Origin.key(field), "") for field in fields})
+        for node in nodes_of(model)
     }
 
 
@@ -88,7 +85,7 @@ def warn_about(captured: Captured, *, is_dynamic: bool) -> None:
     if is_dynamic:
         _warn_fixed(captured.baked_sizes, "that may depend on a dynamic axis; where they do, the file is wrong at other sizes")
     for note in captured.notes:
-        warnings.warn(note, ExportWarning, stacklevel=3)
+        warn(note)
 
 
 def _warn_fixed(lines: Sequence[str], what: str) -> None:
@@ -96,8 +93,6 @@ def _warn_fixed(lines: Sequence[str], what: str) -> None:
         return
     shown = "\n  ".join(lines[:_SHOWN])
     more = f"\n  and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    warnings.warn(
+    warn(
         f"tracing fixed values {what} (verification with other inputs tells; capture='export' may keep them):\n  {shown}{more}",
-        ExportWarning,
-        stacklevel=4,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ def verify_file(
     other_sizes: bool = True,
     ranges: Ranges | None = None,
     custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
+    weights: Mapping[str, torch.Tensor] | None = None,
     flatten: Callable[[Any], list[torch.Tensor]] | None = None,
     seed: int = 0,
     result: Any = None,
@@ -53,6 +54,7 @@ def verify_file(
         other_sizes: Whether to run at other sizes where axes are dynamic.
         ranges: Limits of the other sizes by axis name, as capture found them.
         custom_op_libraries: Shared libraries with custom operators for ONNX Runtime.
+        weights: Tensors for inputs of the file that are the model's weights.
         flatten: Takes what the model returns apart into the outputs of the file; by default `flatten_outputs`.
         seed: Seed of the generated inputs.
         result: The export's result, to be found on the error.
@@ -64,8 +66,8 @@ def verify_file(
     eager = _Eager(model, inputs, flatten or flatten_outputs)
     alternatives = [alternative_tensors(inputs, args) for args in alt_args]
     runner = _verify_runtime.load(path, custom_op_libraries)
-    _check_names(runner, inputs, output_names)
-    judge = _Judge(runner, inputs, output_names, rtol, atol)
+    _check_names(runner, [*(item.name for item in inputs.tensors), *(weights or {})], output_names)
+    judge = _Judge(runner, inputs, weights or {}, output_names, rtol, atol)
 
     traced = [item.tensor for item in inputs.tensors]
     expected = eager(traced)
@@ -136,12 +138,14 @@ class _Judge:
         self,
         runner: _verify_runtime.Runner,
         inputs: ModelInputs,
+        weights: Mapping[str, torch.Tensor],
         output_names: Sequence[str],
         rtol: float | None,
         atol: float | None,
     ) -> None:
         self._runner = runner
         self._inputs = inputs
+        self._weights = weights
         self._names = output_names
         self._rtol = rtol
         self._atol = atol
@@ -151,7 +155,8 @@ class _Judge:
         if len(expected) != len(self._names):
             error = f"PyTorch gives {len(expected)} outputs, and the file {len(self._names)} ({', '.join(self._names)})"
             return ComparisonRun(label, sizes, (), error)
-        feeds = {item.name: tensor for item, tensor in zip(self._inputs.tensors, tensors, strict=True)}
+        feeds = dict(self._weights)
+        feeds |= {item.name: tensor for item, tensor in zip(self._inputs.tensors, tensors, strict=True)}
         try:
             actual = self._runner.run(feeds)
         except _verify_runtime.FileRunError as error:
@@ -163,9 +168,8 @@ class _Judge:
         return ComparisonRun(label, sizes, outputs)
 
 
-def _check_names(runner: _verify_runtime.Runner, inputs: ModelInputs, output_names: Sequence[str]) -> None:
-    wanted = tuple(item.name for item in inputs.tensors)
-    for kind, names, found in (("inputs", wanted, runner.inputs), ("outputs", tuple(output_names), runner.outputs)):
+def _check_names(runner: _verify_runtime.Runner, input_names: Sequence[str], output_names: Sequence[str]) -> None:
+    for kind, names, found in (("inputs", tuple(input_names), runner.inputs), ("outputs", tuple(output_names), runner.outputs)):
         if names != found:
             raise VerificationError(f"the file has the {kind} ({', '.join(found)}), but they should be ({', '.join(names)})")
 

@@ -27,18 +27,32 @@ __all__ = [
     "CaptureError",
     "CheckerError",
     "ExportError",
+    "OnnxExporterError",
     "PluginError",
     "RegistrationError",
     "SymbolicError",
+    "SymbolicValueError",
     "UnsupportedOp",
     "UnsupportedOpError",
+    "UnsupportedOperatorError",
     "VerificationError",
     "WriteError",
 ]
 
 
-class ExportError(Exception):
-    """Base of every error of the exporter. Added in 0.1."""
+class _RootError(RuntimeError):
+    """Stands where torch.onnx's base of errors goes once that is known (`onnx_exporter.compat`)."""
+
+
+class ExportError(_RootError):
+    """Base of every error of the exporter. Added in 0.1.
+
+    It is a `RuntimeError`, since torch.onnx's errors are. When an export begins and torch.onnx exists, it becomes a
+    subclass of ``torch.onnx.OnnxExporterError`` as well, so that code which catches that one goes on working.
+    """
+
+    def __init__(self, *args: object) -> None:
+        RuntimeError.__init__(self, *args)  # torch.onnx's errors, among the bases later, want other arguments
 
 
 class ArgumentError(ExportError, ValueError):
@@ -130,3 +144,10 @@ class UnsupportedOpError(ExportError):
             if op.hint:
                 lines.append(f"    {op.hint}")
         return "\n".join(lines)
+
+
+# The names that torch.onnx has for them, for code that catches these
+
+OnnxExporterError = ExportError
+UnsupportedOperatorError = UnsupportedOpError
+SymbolicValueError = SymbolicError

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 HEAVY = (
+    "torch.onnx",
     "torchvision",
     "transformers",
     "onnxruntime",
@@ -44,19 +45,35 @@ def test_public_names() -> None:
         "ExportResult",
         "ExportWarning",
         "GraphContext",
+        "ONNXProgram",
         "OpTable",
+        "OperatorExportTypes",
         "Origin",
         "PluginError",
         "PluginInfo",
         "RegistrationError",
+        "SymbolicContext",
         "SymbolicError",
+        "TrainingMode",
         "UnsupportedOpError",
         "Value",
         "VerificationError",
         "WriteError",
+        "disable_log",
+        "enable_log",
         "export",
         "hookimpl",
         "installed_plugins",
+        "is_in_onnx_export",
+        "is_onnx_log_enabled",
+        "log",
+        "patch_torch_onnx",
+        "register_custom_op_symbolic",
+        "select_model_mode_for_export",
+        "set_log_stream",
+        "symbolic_registry",
+        "unregister_custom_op_symbolic",
+        "utils",
     ]
     for name in onnx_exporter.__all__:
         assert hasattr(onnx_exporter, name)

@@ -55,11 +55,11 @@ READS_OF_DATA = {
     "tolist": lambda x: x * x[0].tolist()[0],
     "numpy": lambda x: torch.from_numpy(np.sin(x.numpy())),
     "asarray": lambda x: x + torch.from_numpy(np.asarray(x)),
-    "element of a list": lambda x: torch.tensor([x.max(), 1.0]),
+    "element of a tensor of a type": lambda x: torch.FloatTensor([x.max(), 1.0]),
     "equal": lambda x: x if torch.equal(x, x + 0) else -x,
     "allclose": lambda x: x if x.allclose(x + 0) else -x,
     "random": lambda x: x if torch.rand(1).item() > 2 else -x,
-    "number of selected": lambda x: x * len(x[x > 0.5]),
+    "number of selected": lambda x: x * len(range(len(x[x > 0.5]))),
     "parts of a selection": lambda x: torch.stack(x[x > 0.5].unbind(0)),
     "axes of a selection": lambda x: x[x > 0.5].squeeze(),
     "pool size": lambda x: F.avg_pool2d(x[None], x.nonzero().shape[0] // 8),
@@ -74,20 +74,31 @@ def test_a_value_that_depends_on_data_is_reported_with_its_line(name, dynamic):
     assert captured.baked_sizes == []
 
 
+def shortcut(x):
+    if x.numel() == 0:
+        return x
+    return x.sum()
+
+
 READS_OF_SIZES = {
     "int": lambda x: x.view(int(x.shape[0]), -1),
     "math": lambda x: x / math.sqrt(x.shape[0]),
     "range": lambda x: sum(x[i] for i in range(x.shape[0])),
-    "len": lambda x: x * len(x),
+    "range of len": lambda x: sum(x[i] for i in range(len(x))),
+    "lesser by key": lambda x: x * min(2, x.shape[0], key=lambda size: -size),
     "iteration": lambda x: torch.stack([row * 2 for row in x]),
     "split": lambda x: torch.cat(x.split(2)[::-1]),
     "unbind": lambda x: x.unbind(0)[-1],
-    "element of a list": lambda x: torch.tensor([x.shape[0], 1]) + x.sum(),
+    "element of a tensor of a type": lambda x: torch.LongTensor([x.shape[0], 1]) + x.sum(),
     "element of a Python list": lambda x: [1, 2, 3, 4, 5][x.shape[0]] * x,
     "branch": lambda x: x if x.shape[0] > 2 else -x,
+    "shortcut": shortcut,
     "squeeze": lambda x: x.squeeze(),
     "roll": lambda x: x.roll(x.shape[0] - 1, 0),
     "pool size": lambda x: F.max_pool2d(x[None], kernel_size=x.shape[0]),
+    "adaptive pool size": lambda x: F.adaptive_avg_pool1d(x[None], x.shape[0] // 2),
+    "padding of a convolution": lambda x: F.conv1d(x[None], x[:, :, None], None, 1, x.shape[0]),
+    "stride in a tuple": lambda x: F.conv2d(input=x[None, None], weight=x[None, None], padding=4, stride=(x.shape[0], 1)),
 }
 
 
@@ -147,6 +158,12 @@ HARMLESS = {
     "constant index": (lambda x: x[torch.tensor([0, -1])], X, DYNAMIC),
     "constant item": (lambda x: x * torch.tensor(2).item(), X, DYNAMIC),
     "size in a tensor": (lambda x: x / torch.tensor(x.shape[0]), X, DYNAMIC),
+    "sizes in a tensor": (lambda x: x.sum() / torch.tensor([[x.shape[0], 1], [2, len(x)]]), X, DYNAMIC),
+    "len": (lambda x: x * len(x), X, DYNAMIC),
+    "lesser size": (lambda x: x[: min(3, len(x))], X, DYNAMIC),
+    "convolution with a kernel of the input": (lambda x: F.conv1d(x[None], weight=x[:, :, None], padding=1), X, DYNAMIC),
+    "checked size": (lambda x: F.max_unpool1d(*F.max_pool1d(x[None], 2, return_indices=True), 2), X, {"x": {1: "columns"}}),
+    "greatest size": (lambda x: x * max(x.shape), X, DYNAMIC),
     "fixed axis": (lambda x: x.view(-1, int(x.shape[1])), X, DYNAMIC),
     "fixed axis of a result": (lambda x: x * math.sqrt((x.relu() @ x.t()[:, :4] if False else x.relu()).shape[1]), X, DYNAMIC),
     "slice": (lambda x: x[x.shape[0] - 3 : x.shape[0] - 1], X, DYNAMIC),
@@ -166,6 +183,7 @@ HARMLESS = {
         IMAGE,
         IMAGE_AXES,
     ),
+    "local response norm": (torch.nn.LocalResponseNorm(2), IMAGE, IMAGE_AXES),
     "LSTM": (torch.nn.LSTM(8, 4), SEQUENCE, SEQUENCE_AXES),
     "GRU": (torch.nn.GRU(8, 4), SEQUENCE, SEQUENCE_AXES),
     "RNN": (torch.nn.RNN(8, 4), SEQUENCE, SEQUENCE_AXES),
@@ -179,11 +197,13 @@ def test_what_cannot_change_the_result_is_not_reported(name):
 
 
 def test_tensors_read_as_ever_after_a_capture():
-    before = {name: vars(torch.Tensor).get(name) for name in ("__bool__", "item", "data", "__deepcopy__", "numpy")}
+    before = {name: vars(torch.Tensor).get(name) for name in ("__bool__", "item", "data", "__deepcopy__", "numpy", "new_tensor")}
+    functions = (len, min, max, torch.tensor, torch.as_tensor)
     capture(branch)
     with pytest.raises(Exception, match="lost"):
         capture(lambda x: x.lost)
     assert {name: vars(torch.Tensor).get(name) for name in before} == before
+    assert (len, min, max, torch.tensor, torch.as_tensor) == functions
     assert bool(torch.tensor(True)) and torch.tensor(3).item() == 3
 
 

@@ -16,6 +16,7 @@ from onnx_exporter._cli.explain import explain
 from onnx_exporter._cli.export import export
 from onnx_exporter._cli.ops import ops
 from onnx_exporter._cli.plugins import plugins
+from onnx_exporter._cli.run import run
 from onnx_exporter._plugins import core_version
 from onnx_exporter.errors import ArgumentError, ExportError, UnsupportedOpError, VerificationError
 
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (export, plugins, ops, explain):
+for command in (export, run, plugins, ops, explain):
     cli.add_command(command)
 
 

@@ -61,7 +61,7 @@ def _show(operator: str, opset: int, candidates: list[Candidate]) -> None:
 
 def _line(item: Candidate) -> str:
     entry = item.entry
-    return f"{entry.name} from opset {entry.opset}: {entry.function.__name__}, plugin {item.provider}, {entry.place}"
+    return f"{entry.name} from opset {entry.opset}: {entry.title}, plugin {item.provider}, {entry.place}"
 
 
 def _show_nobody(operator: str, name: str, overload: str, opset: int, plugins: PluginSet) -> None:

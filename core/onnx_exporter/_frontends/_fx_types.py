@@ -88,15 +88,16 @@ def location_of(node: torch.fx.Node) -> Location:
         frame for frame in frames if not is_library_file(frame[0]) and not frame[0].startswith(("torch/", "<eval_with_key>"))
     ]
     file, line, function = users[-1] if users else ("", "0", "")
-    return Location(_module_path(node), file, int(line), function)
+    calls = _calls(node)
+    return Location(calls[-1].rpartition("@")[0] if calls else "", file, int(line), function, calls)
 
 
-def _module_path(node: torch.fx.Node) -> str:
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    if not stack:
-        return ""
-    path = str(stack[-1][0])
-    if path.startswith("_empty_nn_module_stack"):
-        return ""
-    path = re.sub(r"^L\['self'\]\.?", "", path).lstrip(".")
-    return re.sub(r"@\d+", "", path)  # a module that is called again carries a count
+def _calls(node: torch.fx.Node) -> tuple[str, ...]:
+    """The calls of submodules around a node, outermost first."""
+    found = []
+    for key, (path, _) in (node.meta.get("nn_module_stack") or {}).items():
+        path = re.sub(r"@\d+", "", re.sub(r"^L\['self'\]\.?", "", str(path)).lstrip("."))
+        if path and not path.startswith("_empty_nn_module_stack"):
+            again = re.search(r"@(\d+)$", str(key))  # a module that is called again carries a count
+            found.append(f"{path}@{again[1] if again else 0}")
+    return tuple(found)

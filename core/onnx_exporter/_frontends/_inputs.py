@@ -10,10 +10,10 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from onnx_exporter._frontends._dynamic import Axis, DynamicAxes, axes_by_path, chosen_axes, common_range, key_of
+from onnx_exporter._frontends._structures import opaque_with_tensors, register_structures
+from onnx_exporter._frontends.captured import Range
 from onnx_exporter.errors import ArgumentError
-
-DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
-"""What the caller says: for each input or output name, its dynamic axes with names or without."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,12 +25,14 @@ class InputTensor:
         tensor: The example.
         parameter: The parameter of ``forward`` that it came in by.
         dynamic: Name of the symbol for each dynamic axis; axes are not negative.
+        automatic: The dynamic axes that may as well turn out to be fixed.
     """
 
     name: str
     tensor: torch.Tensor
     parameter: str
     dynamic: Mapping[int, str]
+    automatic: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +43,7 @@ class ModelInputs:
         args: Positional arguments as the caller gave them.
         kwargs: Keyword arguments as the caller gave them.
         tensors: The tensors, in order of appearance.
+        ranges: The sizes that the caller allows for dynamic axes, by name.
     """
 
     args: tuple[Any, ...]
@@ -48,6 +51,7 @@ class ModelInputs:
     tensors: tuple[InputTensor, ...]
     _leaves: tuple[Any, ...]
     _spec: pytree.TreeSpec
+    ranges: Mapping[str, Range] = dataclasses.field(default_factory=dict)
 
     def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Returns ``args, kwargs`` with other objects (one for each of `tensors`) in the tensors' places."""
@@ -55,6 +59,11 @@ class ModelInputs:
         leaves = [next(fresh) if isinstance(leaf, torch.Tensor) else leaf for leaf in self._leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
         return tuple(args), kwargs
+
+    @property
+    def opaque(self) -> list[str]:
+        """The classes of those arguments that hold tensors which cannot become inputs."""
+        return opaque_with_tensors(self._leaves)
 
     @property
     def is_dynamic(self) -> bool:
@@ -90,8 +99,19 @@ def model_inputs(
     kwargs: dict[str, Any],
     input_names: Sequence[str] | None,
     dynamic_axes: DynamicAxes | None,
+    dynamic_shapes: Any = None,
 ) -> ModelInputs:
     """Takes the arguments of `forward` apart, names the tensors and checks the names.
+
+    Dataclasses among the arguments become known to PyTorch's pytree, so that the tensors in them are found.
+
+    Args:
+        forward: What will be called.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+        input_names: Names for the first tensors.
+        dynamic_axes: Dynamic axes by input name.
+        dynamic_shapes: Dynamic axes in a structure like the arguments', as ``torch.export.export`` takes it.
 
     Raises:
         ArgumentError: If the arguments do not fit `forward`, a name is given twice or is too many,
@@ -103,17 +123,35 @@ def model_inputs(
         raise ArgumentError(f"args do not fit the model's forward: {error}") from error
     except ValueError:
         bound = None  # a built-in callable has no signature; number its arguments
+    register_structures((args, kwargs))
     paths, spec = pytree.tree_flatten_with_path((list(args), kwargs))
     parameters = _parameters_by_path(bound, args, kwargs)
     found = [(path, leaf) for path, leaf in paths if isinstance(leaf, torch.Tensor)]
     own_names = [_default_name(path, parameters) for path, _ in found]
     names = chosen_names(own_names, input_names)
+    shapes = axes_by_path(dynamic_shapes, found, parameters)
     tensors = []
-    for (path, leaf), name in zip(found, names, strict=True):
-        axes = _axes_of(name, leaf, dynamic_axes)
-        tensors.append(InputTensor(name, leaf, parameters[_root(path)], axes))
+    for (path, leaf), name, shape in zip(found, names, shapes, strict=True):
+        tensors.append(InputTensor(name, leaf, parameters[_root(path)], *chosen_axes(name, leaf, dynamic_axes, shape)))
     _check_symbols(tensors)
-    return ModelInputs(args, kwargs, tuple(tensors), tuple(leaf for _, leaf in paths), spec)
+    return ModelInputs(args, kwargs, tuple(tensors), tuple(leaf for _, leaf in paths), spec, _ranges(tensors, shapes))
+
+
+def _ranges(tensors: Sequence[InputTensor], shapes: Sequence[Mapping[int, Axis]]) -> dict[str, Range]:
+    """The range of each name; one that is given several has what all of them allow."""
+    ranges: dict[str, Range] = {}
+    for item, axes in zip(tensors, shapes, strict=True):
+        for axis, wanted in axes.items():
+            if axis not in item.dynamic or wanted.range == (0, None):
+                continue
+            name, size = item.dynamic[axis], item.tensor.shape[axis]
+            if size < wanted.range[0] or (wanted.range[1] is not None and size > wanted.range[1]):
+                raise ArgumentError(
+                    f"dynamic_shapes allows sizes {wanted.range[0]} to {wanted.range[1] or 'any'} for axis {axis} of "
+                    f"{item.name!r} ({name}), but the example has {size}; give another example or wider limits"
+                )
+            ranges[name] = common_range(ranges.get(name, (0, None)), wanted.range)
+    return ranges
 
 
 def _check_symbols(tensors: Sequence[InputTensor]) -> None:
@@ -129,20 +167,6 @@ def _check_symbols(tensors: Sequence[InputTensor]) -> None:
                     f"but the example has sizes {other_size} and {size} there; axes of one name have one size, "
                     "so give them two names"
                 )
-
-
-def check_dynamic_names(dynamic_axes: DynamicAxes | None, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Checks that `dynamic_axes` names only inputs and outputs that exist.
-
-    Raises:
-        ArgumentError: If it names another.
-    """
-    unknown = [name for name in dynamic_axes or {} if name not in inputs and name not in outputs]
-    if unknown:
-        raise ArgumentError(
-            f"dynamic_axes names {', '.join(map(repr, unknown))}, which is neither an input ({', '.join(inputs) or 'none'}) "
-            f"nor an output ({', '.join(outputs) or 'none'}); correct it, or name inputs with input_names"
-        )
 
 
 def _parameters_by_path(bound: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Any, str]:
@@ -163,18 +187,11 @@ def _parameters_by_path(bound: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _root(path: tuple[Any, ...]) -> Any:
-    return _key(path[1])
-
-
-def _key(entry: Any) -> Any:
-    for attribute in ("idx", "key", "name"):
-        if hasattr(entry, attribute):
-            return getattr(entry, attribute)
-    return str(entry)
+    return key_of(path[1])
 
 
 def _default_name(path: tuple[Any, ...], parameters: dict[Any, str]) -> str:
-    return "_".join([parameters[_root(path)], *(str(_key(entry)) for entry in path[2:])])
+    return "_".join([parameters[_root(path)], *(str(key_of(entry)) for entry in path[2:])])
 
 
 def chosen_names(own: list[str], given: Sequence[str] | None) -> list[str]:
@@ -184,42 +201,10 @@ def chosen_names(own: list[str], given: Sequence[str] | None) -> list[str]:
     given = list(given or ())
     if any(not isinstance(name, str) or not name for name in given):
         raise ArgumentError(f"input_names must be a list of non-empty strings, got {given!r}")
-    if len(given) > len(own):
-        raise ArgumentError(
-            f"input_names has {len(given)} names, but the model takes {len(own)} tensors ({', '.join(own) or 'none'})"
-        )
-    names = given + own[len(given) :]
+    names = given[: len(own)] + own[len(given) :]  # those left over are for weights
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ArgumentError(
             f"input name {', '.join(map(repr, repeated))} stands for two inputs; give each its own in input_names"
         )
     return names
-
-
-def _axes_of(name: str, tensor: torch.Tensor, dynamic_axes: DynamicAxes | None) -> dict[int, str]:
-    """The dynamic axes of one input, counted from 0, each with the name of its symbol."""
-    return normalise_axes(name, tensor.dim(), (dynamic_axes or {}).get(name, ()))
-
-
-def normalise_axes(name: str, rank: int, axes: Any) -> dict[int, str]:
-    """Returns `axes` with axes counted from 0 and every axis named.
-
-    Raises:
-        ArgumentError: If an axis does not exist or its name is not a string.
-    """
-    if isinstance(axes, str) or not isinstance(axes, Mapping | Sequence):
-        raise ArgumentError(f"dynamic_axes[{name!r}] must be a dict of axis to name or a list of axes, got {axes!r}")
-    named = dict(axes) if isinstance(axes, Mapping) else dict.fromkeys(axes, "")
-    result = {}
-    for axis, symbol in named.items():
-        if not isinstance(axis, int) or isinstance(axis, bool):
-            raise ArgumentError(f"dynamic_axes[{name!r}] names axis {axis!r}; an axis is an int")
-        if not -rank <= axis < rank:
-            raise ArgumentError(
-                f"dynamic_axes[{name!r}] names axis {axis!r}, but {name!r} has {rank} dimensions (axes 0 to {rank - 1})"
-            )
-        if not isinstance(symbol, str):
-            raise ArgumentError(f"dynamic_axes[{name!r}][{axis}] must be the name of the axis, got {symbol!r}")
-        result[axis % rank] = symbol or f"{name}_dynamic_axes_{axis % rank}"
-    return result

@@ -39,12 +39,22 @@ _FUNCTIONS = {
     "is_nonzero": "torch.is_nonzero() of a tensor",
 }
 
+_ADAPTIVE = tuple(f"adaptive_{kind}_pool{rank}d" for kind in ("avg", "max") for rank in (1, 2, 3))
 _LISTS: dict[Any, tuple[str, ...]] = {
-    torch: ("roll",),
+    torch: ("roll", "adaptive_avg_pool1d", "adaptive_max_pool1d"),
     torch.Tensor: ("roll",),
-    torch.nn.functional: tuple(f"{kind}_pool{rank}d" for kind in ("avg", "max", "lp") for rank in (1, 2, 3)),
+    torch.nn.functional: (
+        *(f"{kind}_pool{rank}d" for kind in ("avg", "max", "lp") for rank in (1, 2, 3)),
+        *_ADAPTIVE,
+    ),
 }
 """Functions that take one number for a list; PyTorch reads a tensor there without a word."""
+
+_CONVOLUTIONS = ("convolution", *(f"conv{kind}{rank}d" for kind in ("", "_transpose") for rank in (1, 2, 3)))
+"""Functions of which PyTorch reads every tensor that stands for a number, also within a tuple, without a word."""
+
+_OPERANDS = frozenset({"self", "input", "weight", "bias"})
+"""Parameters of these functions that are tensors anyway."""
 
 _PRINTING = ("_tensor_str.py", "__format__")
 
@@ -99,12 +109,15 @@ class Reads:
         patched: list[tuple[Any, str, Any]] = []
         readers: list[tuple[Any, str, str, int]] = [(torch, name, what, 0) for name, what in _FUNCTIONS.items()]
         readers += [(torch.Tensor, name, what, 0) for name, what in _METHODS.items()]
-        readers += [(owner, name, f"a tensor as an argument of {name}()", 1) for owner in _LISTS for name in _LISTS[owner]]
+        readers += [(owner, name, _as_argument(name), 1) for owner in _LISTS for name in _LISTS[owner]]
+        # after the input, the weight and the bias
+        readers += [(owner, name, _as_argument(name), 3) for owner in (torch, torch.nn.functional) for name in _CONVOLUTIONS]
         try:
             for owner, name, what, first in readers:
                 if hasattr(owner, name):
                     patched.append((owner, name, vars(owner).get(name)))
-                    setattr(owner, name, self._noting(getattr(owner, name), what, first))
+                    nested = name in _CONVOLUTIONS
+                    setattr(owner, name, self._noting(getattr(owner, name), what, first, nested=nested))
             for name, replacement in (("data", _data()), ("__deepcopy__", _deepcopy(torch.Tensor.__deepcopy__))):
                 patched.append((torch.Tensor, name, vars(torch.Tensor).get(name)))
                 setattr(torch.Tensor, name, replacement)
@@ -116,16 +129,17 @@ class Reads:
                 else:
                     setattr(owner, name, before)
 
-    def _noting(self, original: Callable[..., Any], what: str, first: int) -> Callable[..., Any]:
-        """`original`, with every tensor among its arguments from the one at `first` on noted."""
+    def _noting(self, original: Callable[..., Any], what: str, first: int, *, nested: bool = False) -> Callable[..., Any]:
+        """`original`, with every tensor among its arguments from the one at `first` on noted, also in tuples if `nested`."""
 
         @functools.wraps(original)
         def read(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)  # PyTorch tries some that raise, and then takes another way
             if torch._C._get_tracing_state() is not None:
-                for value in (*args[first:], *kwargs.values()):
-                    if isinstance(value, torch.Tensor):
-                        self._note(value, what, sys._getframe(1))
+                for value in (*args[first:], *(value for name, value in kwargs.items() if name not in _OPERANDS)):
+                    for part in value if nested and isinstance(value, list | tuple) else (value,):
+                        if isinstance(part, torch.Tensor):
+                            self._note(part, what, sys._getframe(1))
             return result
 
         return read
@@ -155,6 +169,10 @@ class Reads:
             frames.append((frame.f_code, frame.f_lineno))
             frame = frame.f_back
         return tuple(frames)
+
+
+def _as_argument(name: str) -> str:
+    return f"a tensor as an argument of {name}()"
 
 
 def _data() -> property:

@@ -192,6 +192,7 @@ class Converter:
 
     def _block(self, subgraph: Any, given: Sequence[SourceValue]) -> SourceGraph:
         block = SourceGraph()
+        outer, self.env = self.env, {}  # the values of a sub-graph have numbers of their own
         for parameter, value in zip(subgraph.inputs(), given, strict=False):
             inner = SourceValue(value.name, value.type)
             block.inputs.append(inner)
@@ -200,6 +201,7 @@ class Converter:
         self._nodes(subgraph, block)
         for output in subgraph.outputs():
             block.outputs += self._flatten(self.env[output.unique()])
+        self.env = outer
         return block
 
     def _if(self, node: Any) -> SourceNode:
@@ -239,17 +241,18 @@ class Converter:
         return SourceType(kind.dtype(), shape, False, None if strides is None else tuple(strides), tuple(sizes))
 
     def _location(self, node: Any) -> Location:
-        module = node.scopeName().rpartition("/")[2]
+        calls = tuple(filter(None, node.scopeName().split("/")))
+        module = calls[-1].rpartition("@")[0] if calls else ""
         for match in _FRAME.finditer(node.sourceRange()):
             filename = match[1]
             if filename == _TRACER:
                 break
             if not is_library_file(filename):
-                return Location(module, filename, int(match[2]), match[3])
+                return Location(module, filename, int(match[2]), match[3], calls)
         scripted = _SCRIPTED.search(node.sourceRange())  # a function that the model scripts has no Python frames
         if scripted is not None and not is_library_file(scripted[1]):
-            return Location(module, scripted[1], int(scripted[2]))
-        return Location(module)
+            return Location(module, scripted[1], int(scripted[2]), calls=calls)
+        return Location(module, calls=calls)
 
 
 class _PendingList:

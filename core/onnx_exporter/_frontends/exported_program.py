@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,11 +15,12 @@ import torch.utils._pytree as pytree
 from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, TensorArgument
 
+from onnx_exporter._frontends._dynamic import DynamicAxes, normalise_axes
 from onnx_exporter._frontends._fx_capture import run_export
 from onnx_exporter._frontends._fx_graph import Constants, GraphConverter
 from onnx_exporter._frontends._fx_ranges import validity_of
 from onnx_exporter._frontends._fx_types import Symbols, number_kind, type_of
-from onnx_exporter._frontends._inputs import DynamicAxes, InputTensor, ModelInputs, chosen_names, normalise_axes
+from onnx_exporter._frontends._inputs import InputTensor, ModelInputs, chosen_names
 from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured, is_library_file
 from onnx_exporter._source.graph import Argument, SourceGraph, SourceType, SourceValue, values_in
 from onnx_exporter.errors import ArgumentError, CaptureError
@@ -43,6 +44,28 @@ def capture_export(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs
     with CAPTURE_LOCK:
         program, doubts = _export(model, inputs)
     return _to_source(program, inputs, doubts)
+
+
+def settle_automatic(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs) -> ModelInputs:
+    """Returns the inputs without those dynamic axes that may be fixed and that ``torch.export`` finds fixed.
+
+    Raises:
+        CaptureError: If the model cannot be captured.
+    """
+    if isinstance(model, ExportedProgram) or not any(item.automatic for item in inputs.tensors):
+        return inputs
+    with CAPTURE_LOCK:
+        try:
+            program = _run_export(model, inputs, "AUTO")
+        except Exception as error:  # the model is the user's code and may raise anything
+            raise CaptureError(_describe_failure(error)) from error
+    tensors = []
+    for item, node in _input_nodes(program, inputs):
+        sizes = [Symbols().dim(size) for size in node.meta["val"].shape]
+        fixed = {axis for axis in item.automatic if isinstance(sizes[axis], int)}
+        dynamic = {axis: name for axis, name in item.dynamic.items() if axis not in fixed}
+        tensors.append(dataclasses.replace(item, dynamic=dynamic, automatic=item.automatic - fixed))
+    return dataclasses.replace(inputs, tensors=tuple(tensors))
 
 
 def inputs_of_program(
@@ -106,7 +129,7 @@ def _axes_of_program(name: str, shape: Sequence[Any], given: Mapping[int, str] |
 def _specs_of_leaves(program: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[InputSpec]:
     """The program's own record of each leaf of the arguments, in the order of the caller's keywords."""
     specs = [item for item in program.graph_signature.input_specs if item.kind is InputKind.USER_INPUT]
-    own_args, own_kwargs = pytree.tree_unflatten(specs, program.call_spec.in_spec)
+    own_args, own_kwargs = _plain(program.call_spec.in_spec, iter(specs))
     if len(own_args) != len(args) or set(own_kwargs) != set(kwargs):
         raise ArgumentError(
             f"the program was exported with {len(own_args)} positional arguments and keywords {sorted(own_kwargs)}, "
@@ -191,7 +214,7 @@ def _with_tensors(inputs: ModelInputs, tensors: Sequence[torch.Tensor]) -> Model
     items = tuple(dataclasses.replace(item, tensor=tensor) for item, tensor in zip(inputs.tensors, tensors, strict=True))
     args, kwargs = inputs.rebuild(tensors)
     leaves = tuple(pytree.tree_leaves((list(args), kwargs)))
-    return ModelInputs(args, kwargs, items, leaves, inputs._spec)
+    return dataclasses.replace(inputs, args=args, kwargs=kwargs, tensors=items, _leaves=leaves)
 
 
 def _run_export(model: torch.nn.Module, inputs: ModelInputs, hint: str, oblivious: bool = False) -> ExportedProgram:
@@ -211,8 +234,18 @@ def _dynamic_shapes(model: torch.nn.Module, inputs: ModelInputs, hint: str) -> d
     specs = [{axis: mark(name) for axis, name in item.dynamic.items()} or None for item in inputs.tensors]
     fresh = iter(specs)
     leaves = [next(fresh) if isinstance(leaf, torch.Tensor) else None for leaf in inputs._leaves]
-    args, kwargs = pytree.tree_unflatten(leaves, inputs._spec)
+    args, kwargs = _plain(inputs._spec, iter(leaves))
     return dict(inspect.signature(model.forward).bind(*args, **kwargs).arguments)
+
+
+def _plain(spec: pytree.TreeSpec, leaves: Iterator[Any]) -> Any:
+    """Returns leaves in a structure as ``torch.export`` wants it: a list for any object that is no list, tuple or dict."""
+    if spec.is_leaf():
+        return next(leaves)
+    children = [_plain(child, leaves) for child in spec.children_specs]
+    if spec.type is dict:
+        return dict(zip(spec.context, children, strict=True))
+    return tuple(children) if spec.type is tuple else children
 
 
 def _marks(inputs: ModelInputs, hint: str) -> Callable[[str], Any]:

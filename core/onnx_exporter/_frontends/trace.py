@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import threading
 import warnings
@@ -16,10 +17,12 @@ from torch.jit._trace import TracerWarning
 
 from onnx_exporter._frontends import _reads
 from onnx_exporter._frontends._dependence import Dependence
+from onnx_exporter._frontends._followed import followed
 from onnx_exporter._frontends._guards import is_guard
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._reads import Reads
 from onnx_exporter._frontends._state import ParameterWatch, unchanged_state
+from onnx_exporter._frontends._structures import register_structures
 from onnx_exporter._frontends._trace_graph import Converter
 from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured, is_library_file, no_fast_path
 from onnx_exporter.errors import CaptureError
@@ -47,7 +50,7 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
     reads = Reads(forward.__code__)
 
     def run(*tensors: torch.Tensor) -> Any:
-        with reads.active():
+        with reads.active(), followed():
             result = forward(*tensors)
         return _tensors_of(result)
 
@@ -82,6 +85,7 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
 
 def _tensors_of(result: Any) -> tuple[torch.Tensor, ...]:
     """The tensors in what the model returned; a number becomes a tensor, None and strings vanish."""
+    register_structures(result)
     tensors = []
     for leaf in pytree.tree_leaves(result):
         if isinstance(leaf, torch.Tensor):
@@ -125,7 +129,7 @@ def _record(run: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
 
     if getattr(_FAILED, "in_this_thread", False):
         with ThreadPoolExecutor(1) as pool:
-            return pool.submit(record).result()
+            return pool.submit(contextvars.copy_context().run, record).result()
     try:
         return record()
     except BaseException:
@@ -167,11 +171,27 @@ def _named_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: tensor for name, tensor in named.items() if tensor.layout is torch.strided and not tensor.is_quantized}
 
 
+class _Calls(dict[torch.nn.Module, str]):
+    """Names for the tracer's scopes: the tracer asks for one each time a module is called."""
+
+    def __init__(self, names: dict[torch.nn.Module, str]) -> None:
+        super().__init__(names)
+        self._counts: dict[str, int] = {}
+
+    def get(self, module: torch.nn.Module, default: Any = None) -> Any:
+        """Returns ``"path@n"`` at the n-th call of a module."""
+        name = super().get(module)
+        if name is None:
+            return default
+        self._counts[name] = count = self._counts.get(name, -1) + 1
+        return f"{name}@{count}"
+
+
 @contextmanager
 def _module_scopes(model: torch.nn.Module) -> Iterator[None]:
-    """While active, the tracer notes the path of the module around each call."""
+    """While active, the tracer notes which calls of which modules are around each operator."""
     previous = torch.jit._trace._trace_module_map
-    torch.jit._trace._trace_module_map = {module: name for name, module in model.named_modules() if name}
+    torch.jit._trace._trace_module_map = _Calls({module: name for name, module in model.named_modules() if name})
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ from onnx_exporter._context import GraphContext
 from onnx_exporter._values import Value
 from onnx_exporter.helpers import dtypes, emit
 
-__all__ = ["is_negative", "is_nonnegative_size", "known_number", "not_nan", "sign_bit", "wide_dtype", "wide_op"]
+__all__ = ["halves", "is_negative", "is_nonnegative_size", "known_number", "not_nan", "sign_bit", "wide_dtype", "wide_op"]
 
 _WIDE = {
     torch.bool: torch.int32,
@@ -39,6 +39,18 @@ def wide_op(g: GraphContext, op_type: str, *values: Value, **attributes: Any) ->
         result: Value = g.op(op_type, *values, **attributes)
         return result
     return emit.cast(g, g.op(op_type, *[emit.cast(g, value, wide) for value in values], **attributes), dtype)
+
+
+def halves(g: GraphContext, x: Value) -> tuple[Value, Value]:
+    """Returns the upper and the lower half of 64-bit integers as float64, which holds them exactly. Added in 0.1.
+
+    Both have the sign of the whole, so that numbers compare as their upper halves do and, if these are equal, as the lower ones.
+    """
+    whole = emit.cast(g, x, torch.int64)
+    size = g.constant(2**32, dtype=torch.int64)
+    upper = g.op("Div", whole, size)  # towards zero
+    lower = g.op("Sub", whole, g.op("Mul", upper, size))
+    return emit.cast(g, upper, torch.float64), emit.cast(g, lower, torch.float64)
 
 
 def known_number(x: Any) -> Any:

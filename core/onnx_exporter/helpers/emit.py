@@ -122,33 +122,19 @@ def flatten_to(g: GraphContext, x: Value, start: int, end: int) -> Value:
     start, end = shapes.normalize_axis(start, rank), shapes.normalize_axis(end, rank)
     if start == end:
         return x
+    if 0 in [shapes.known_size(x, axis) for axis in range(rank)]:  # of no elements, so that no size follows from the others
+        items = shapes.sizes(g, x)
+        return reshape(g, x, [*items[:start], shapes.total(g, items[start : end + 1]), *items[end + 1 :]])
     before: list[Size] = [shapes.known_size(x, axis) or 0 for axis in range(start)]
     after = [shapes.size(g, x, axis) for axis in range(end + 1, rank)]
     middle = [shapes.known_size(x, axis) for axis in range(start, end + 1)]
-    if all(isinstance(item, int) for item in middle) and None not in middle and 0 not in middle:
+    if all(isinstance(item, int) for item in middle):
         joined: Size = 1
         for item in middle:
             joined *= item  # type: ignore[operator]
     else:
         joined = -1
-    return _reshape_keeping(g, x, before, joined, after)
-
-
-def _reshape_keeping(g: GraphContext, x: Value, before: Sequence[Size], joined: Size, after: Sequence[Size]) -> Value:
-    items = [*before, joined, *after]
-    static = x.static_shape
-    if static is not None and 0 in static:
-        total = 1
-        for axis in range(len(before), len(static) - len(after)):
-            total *= static[axis]
-        return reshape(g, x, [*static[: len(before)], total, *after])
-    if joined != -1 or not any(isinstance(item, Value) for item in after):
-        return g.op("Reshape", x, shapes.vector(g, items))
-    middle = [shapes.size(g, x, axis) for axis in range(len(before), shapes.rank_of(g, x) - len(after))]
-    unknown = [item for item in after if isinstance(item, Value)]
-    if len(unknown) == 1 and all(isinstance(item, int) for item in middle):
-        return g.op("Reshape", x, shapes.vector(g, [*before, shapes.total(g, middle), *after]))
-    return g.op("Reshape", x, shapes.vector(g, items))
+    return g.op("Reshape", x, shapes.vector(g, [*before, joined, *after]))
 
 
 def expand(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
@@ -318,8 +304,7 @@ def topk(g: GraphContext, x: Value, k: Size, axis: int, largest: bool = True, is
         )
         return values, indices
     if not largest:
-        values, indices = topk(g, g.op("Neg", x), k, axis)
-        return g.op("Neg", values), indices
+        return _smallest(g, x, k, axis)
     if g.opset >= 10:
         values, indices = g.op("TopK", x, shapes.vector(g, [k]), axis=axis, outputs=2)
         return values, indices
@@ -327,6 +312,16 @@ def topk(g: GraphContext, x: Value, k: Size, axis: int, largest: bool = True, is
         raise g.unsupported("TopK with a k that is not constant needs opset 10")
     values, indices = g.op("TopK", x, k=k, axis=axis, outputs=2)
     return values, indices
+
+
+def _smallest(g: GraphContext, x: Value, k: Size, axis: int) -> tuple[Value, Value]:
+    """The end of all elements from the largest on, read backwards: NaN, which counts as the largest, is the last."""
+    last = shapes.vector(g, [shapes.subtract(g, shapes.size(g, x, axis), 1)])
+    backwards = g.op("Sub", last, arange(g, 0, shapes.size(g, x, axis)))
+    found = topk(g, g.op("Gather", x, backwards, axis=axis), shapes.size(g, x, axis), axis)
+    end = g.op("Sub", last, arange(g, 0, k))
+    values, indices = (g.op("Gather", item, end, axis=axis) for item in found)
+    return values, g.op("Sub", last, indices)
 
 
 def where(g: GraphContext, condition: Value, x: Value, y: Value) -> Value:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import torch
 
@@ -49,9 +50,10 @@ class Row:
             if the file differs from PyTorch; ``"error"`` if the exporter, the checker or the runtime fails.
         detail: Why, unless it passed.
         call: The sample in brief.
-        stage: Where it ended: ``"input"``, ``"capture"``, ``"convert"``, ``"check"``, ``"load"``, ``"run"``,
-            ``"fresh values"`` or ``"other size"``.
+        stage: Where it ended: ``"input"``, ``"capture"``, ``"convert"`` (a peer's ``"export"`` is both), ``"check"``,
+            ``"load"``, ``"run"``, ``"fresh values"`` or ``"other size"``.
         runtime: What ran the file: ``"onnxruntime"``, or ``"onnx.reference"`` where that lacks a kernel.
+        same_as: The opset at which the same graph, of operators that have not changed since, was run; 0 if the file itself was.
         missing: Operators that nobody converts at the target, or not with these arguments.
         emits: ONNX operators in the file.
         checker: What the ONNX checker has against a file that a peer wrote all the same.
@@ -70,6 +72,7 @@ class Row:
     call: str = ""
     stage: str = ""
     runtime: str = ""
+    same_as: int = 0
     missing: tuple[str, ...] = ()
     emits: tuple[str, ...] = ()
     checker: str = ""
@@ -130,24 +133,28 @@ def _sweep_sample(sample: Sample, kind: str, opsets: Sequence[int], method: Meth
     except TimeLimitError:
         yield from _all(row, opsets, Outcome("error", "capture", f"more than {limit:.0f} s"))
         return
-    for opset in opsets:
-        start = time.perf_counter()
-        done = dataclasses.replace(row, opset=opset)
-        written = Written()
-        try:
-            with _quiet(), _time_limit(limit), tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "model.onnx"
-                written = method.write(prepared, opset, path)
-                done = dataclasses.replace(done, emits=written.emits, checker=written.checker, operators=written.operators)
-                runtime, runs = judge(path)
-                done = dataclasses.replace(done, runtime=runtime, runs=runs)
-        except Outcome as outcome:
-            if outcome.stage == "other size" and written.warning:
-                outcome.status, outcome.detail = "refused", f"warns: {written.warning}"  # the user was told
-            done = _ended(done, outcome)
-        except TimeLimitError:
-            done = _ended(done, Outcome("error", "run", f"more than {limit:.0f} s"))
-        yield dataclasses.replace(done, seconds=round(time.perf_counter() - start, 3))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        for opset in opsets:
+            yield _at_opset(dataclasses.replace(row, opset=opset), method, prepared, judge, path, limit)
+
+
+def _at_opset(row: Row, method: Method, prepared: Any, judge: _Judge, path: Path, limit: float) -> Row:
+    start = time.perf_counter()
+    written = Written()
+    try:
+        with _quiet(), _time_limit(limit):
+            written = method.write(prepared, row.opset, path)
+            row = dataclasses.replace(row, emits=written.emits, checker=written.checker, operators=written.operators)
+            run = judge(path, row.opset, written.fingerprint)
+            row = dataclasses.replace(row, runtime=run.runtime, runs=run.count, same_as=run.same_as)
+    except Outcome as outcome:
+        if outcome.stage == "other size" and written.warning:
+            outcome.status, outcome.detail = "refused", f"warns: {written.warning}"  # the user was told
+        row = _ended(row, outcome)
+    except TimeLimitError:
+        row = _ended(row, Outcome("error", "run", f"more than {limit:.0f} s"))
+    return dataclasses.replace(row, seconds=round(time.perf_counter() - start, 3))
 
 
 def _all(row: Row, opsets: Sequence[int], outcome: Outcome) -> Iterator[Row]:
@@ -170,8 +177,24 @@ class _Skipped(Exception):  # noqa: N818  # the sample says nothing in this kind
     """The sample has no axis to make dynamic, or PyTorch runs it at no other size."""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Passed:
+    """What ran a file that is right, on how many sets of values, and at which other opset if not at its own."""
+
+    runtime: str
+    count: int
+    same_as: int = 0
+
+
+_NARROW = (torch.float16, torch.bfloat16)
+
+
 class _Judge:
-    """Runs files of one sample and compares them with PyTorch, on the example and on other values."""
+    """Runs files of one sample and compares them with PyTorch, on the example and on other values.
+
+    A file that computes the same as one that was right at another opset is not run again. 16-bit results may also
+    be those that PyTorch computes in float32: its own roundings on the way can exceed the tolerance.
+    """
 
     def __init__(self, sample: Sample, *, dynamic: bool) -> None:
         module = sample.module()
@@ -182,6 +205,8 @@ class _Judge:
         self.inputs = model_inputs(module.forward, sample.tensors, {}, names, axes)
         expected = sample.eager(sample.tensors)
         self._any_position = sample.operator in UNSTABLE and "stable=True" not in str(sample)
+        self._sample = sample
+        self._passed: dict[bytes, _Passed] = {}
         self._runs = [("run", list(sample.tensors), expected)]
         seed = sample.index + 1
         if dynamic:
@@ -191,12 +216,20 @@ class _Judge:
             if fresh is not None:
                 self._runs.append(("fresh values", *fresh))
 
-    def __call__(self, path: Path) -> tuple[str, int]:
+    def __call__(self, path: Path, opset: int, fingerprint: bytes = b"") -> _Passed:
         """Returns what ran the file, and how often.
 
         Raises:
             Outcome: If the file does not load or run, or differs from PyTorch.
         """
+        if fingerprint in self._passed:
+            return self._passed[fingerprint]
+        passed = self._run(path)
+        if fingerprint:
+            self._passed[fingerprint] = dataclasses.replace(passed, same_as=opset)
+        return passed
+
+    def _run(self, path: Path) -> _Passed:
         try:
             runner = _verify_runtime.load(path)
         except VerificationError as error:
@@ -211,17 +244,32 @@ class _Judge:
                 raise _ran_with(Outcome("error", stage, first_lines(error)), runner.runtime) from error
             if len(actual) != len(expected):
                 raise _ran_with(Outcome("wrong", stage, f"{len(actual)} outputs, PyTorch has {len(expected)}"), runner.runtime)
-            compared = [
-                compare_output(f"output_{i}", want, got) for i, (want, got) in enumerate(zip(expected, actual, strict=True))
-            ]
-            failed = [
-                output
-                for output, want, got in zip(compared, expected, actual, strict=True)
-                if not output.passed and not (self._any_position and same_up_to_ties(tensors[0], want, got))
-            ]
+            failed = self._failures(tensors[0], expected, actual)
+            if failed and self._sample.dtype in _NARROW:
+                failed = self._failures(tensors[0], self._computed_wide(tensors, expected), actual) and failed
             if failed:
                 raise _ran_with(Outcome("wrong", stage, _differences(failed)), runner.runtime)
-        return runner.runtime, len(self._runs)
+        return _Passed(runner.runtime, len(self._runs))
+
+    def _failures(
+        self, first: torch.Tensor, expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor]
+    ) -> list[OutputComparison]:
+        pairs = list(zip(expected, actual, strict=True))
+        compared = [compare_output(f"output_{index}", want, got) for index, (want, got) in enumerate(pairs)]
+        return [
+            output
+            for output, (want, got) in zip(compared, pairs, strict=True)
+            if not output.passed and not (self._any_position and same_up_to_ties(first, want, got))
+        ]
+
+    def _computed_wide(self, tensors: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """What PyTorch computes in float32, rounded to the expected types; what it is in 16 bits where it takes no float32."""
+        wide = [tensor.float() if tensor.dtype in _NARROW else tensor for tensor in tensors]
+        try:
+            results = self._sample.eager(wide)
+        except RuntimeError:
+            return list(expected)
+        return [result.to(like.dtype) for result, like in zip(results, expected, strict=True)]
 
 
 def _ran_with(outcome: Outcome, runtime: str) -> Outcome:

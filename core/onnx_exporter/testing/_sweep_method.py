@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import onnx_ir as ir
+
+from onnx_exporter._builder import schema_of
 from onnx_exporter._check import check_model
 from onnx_exporter._convert import convert, purify
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends.captured import Captured
 from onnx_exporter._frontends.trace import capture_trace
 from onnx_exporter._plugins import load_plugins
-from onnx_exporter._protobuf import lay_out
-from onnx_exporter._write import write_model
+from onnx_exporter._protobuf import Layout, lay_out
 from onnx_exporter.compat import exporting
 from onnx_exporter.errors import ArgumentError, CaptureError, CheckerError, ExportError, UnsupportedOpError
 from onnx_exporter.testing._opinfo import Sample
@@ -44,12 +47,15 @@ class Written:
         checker: What the ONNX checker has against it.
         operators: Operators of PyTorch that were converted.
         warning: What export() warns of where axes are dynamic: the file may be wrong at other sizes.
+        fingerprint: What the file computes, the same for files that compute the same by the same definitions of
+            operators; empty if unknown.
     """
 
     emits: tuple[str, ...] = ()
     checker: str = ""
     operators: tuple[str, ...] = ()
     warning: str = ""
+    fingerprint: bytes = b""
 
 
 class Method(Protocol):
@@ -110,10 +116,30 @@ class Ours:
             check_model(layout)
         except CheckerError as error:
             raise Outcome("error", "check", first_lines(error)) from error
-        write_model(layout, path)
+        path.write_bytes(b"".join(layout.model_chunks()))
         emits = {node.op_type for node in model.graph.all_nodes()}
         operators = {node.qualified_name for node in prepared.graph.nodes}
-        return Written(tuple(sorted(emits)), operators=tuple(sorted(operators)), warning=next(iter(prepared.baked), ""))
+        return Written(
+            tuple(sorted(emits)),
+            operators=tuple(sorted(operators)),
+            warning=next(iter(prepared.baked), ""),
+            fingerprint=_fingerprint(model, layout),
+        )
+
+
+def _fingerprint(model: ir.Model, layout: Layout) -> bytes:
+    """The graph, its weights, and since when each operator is what it is at the model's opset.
+
+    A runtime chooses its kernels by the latter, so that it runs files of one fingerprint alike.
+    """
+    digest = hashlib.sha256(layout.graph)
+    for item in layout.initializers:
+        digest.update(item.head)
+        digest.update(item.data() if item.tensor is not None else b"")
+    for node in model.graph.all_nodes():
+        schema = schema_of(node.op_type, node.domain, model.opset_imports[node.domain])
+        digest.update(f"{node.op_type} {schema.since_version if schema else model.opset_imports}".encode())
+    return digest.digest()
 
 
 def _refused(error: UnsupportedOpError) -> Outcome:

@@ -1,4 +1,4 @@
-"""The sweep over many operators, each in a process of its own: a crash or a hang costs one sample."""
+"""The sweep over many operators, in processes of its own: a crash or a hang costs one sample."""
 
 from __future__ import annotations
 
@@ -63,8 +63,15 @@ def sweep(
         wait([child.connection for child in running], timeout=1.0)
         for child in list(running):
             if child.advance():
-                running.remove(child)
                 yield child.task, child.rows
+                if waiting and child.is_fit:
+                    child.begin(waiting.pop())
+                else:
+                    child.end()
+                    running.remove(child)
+
+
+_TASKS_OF_A_PROCESS = 32  # its caches are warm after the first
 
 
 def _warm_up(method: Method) -> None:
@@ -79,21 +86,44 @@ def _warm_up(method: Method) -> None:
 
 
 class _Child:
-    """A forked process that sweeps one operator; after a crash another one goes on with the next sample."""
+    """A forked process that sweeps some operators, one after another; after a crash another one goes on with the next sample."""
 
     def __init__(self, task: Task, method: Method, time_limit: float) -> None:
-        self.task = task
-        self.rows: list[Row] = []
         self._method = method
         self._limit = time_limit
+        self._served = 0
+        self._set(task)
+        self._start()
+        self.connection.send((self.task, self._at))
+
+    def begin(self, task: Task) -> None:
+        """Gives the process another task."""
+        self._set(task)
+        self.connection.send((task, self._at))
+
+    def end(self) -> None:
+        """Lets the process end, unless it has died."""
+        with contextlib.suppress(BrokenPipeError):
+            self.connection.send(None)
+        self._process.join()
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether the process may serve again: what failed may have left its marks, and what it keeps grows."""
+        return self._served < _TASKS_OF_A_PROCESS and all(row.status == "pass" or row.stage == "convert" for row in self.rows)
+
+    def _set(self, task: Task) -> None:
+        self.task = task
+        self.rows: list[Row] = []
         self._at = ("", -1)
         self._done: set[tuple[str, int, int]] = set()
-        self._start()
+        self._served += 1
+        self._heard = time.monotonic()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("fork")
-        self.connection, remote = context.Pipe(duplex=False)
-        self._process = context.Process(target=_work, args=(remote, self.task, self._method, self._at, self._limit), daemon=True)
+        self.connection, remote = context.Pipe()
+        self._process = context.Process(target=_work, args=(remote, self._method, self._limit), daemon=True)
         self._process.start()
         remote.close()
         self._heard = time.monotonic()
@@ -105,14 +135,13 @@ class _Child:
                 message = self.connection.recv()
                 self._heard = time.monotonic()
                 if message is None:
-                    self._process.join()
                     return True
                 if isinstance(message, Row):
                     self.rows.append(message)
                     self._done.add((message.kind, message.sample, message.opset))
                 else:
                     self._at = message
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             self._process.join()
             code = self._process.exitcode or 0
             return self._crashed(f"the process died of signal {-code}" if code < 0 else f"the process ended with code {code}")
@@ -132,14 +161,23 @@ class _Child:
         if not kind:
             return True  # it died before the first sample, and would again
         self._start()
+        self.connection.send((self.task, self._at))
         return False
 
 
-def _work(connection: Connection, task: Task, method: Method, after: tuple[str, int], limit: float) -> None:
+def _work(connection: Connection, method: Method, limit: float) -> None:
     torch.set_num_threads(1)
     # ONNX Runtime writes there what its exceptions, and so the rows, say as well.
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    while (given := connection.recv()) is not None:
+        task, after = given
+        _serve(connection, task, after, method, limit)
+    # Leaves without running exit handlers, which belong to the parent.
+    os._exit(0)
+
+
+def _serve(connection: Connection, task: Task, after: tuple[str, int], method: Method, limit: float) -> None:
     arguments: dict[str, Any] = {"count": task.count, "kinds": task.kinds, "method": method, "after": after, "time_limit": limit}
 
     def started(kind: str, index: int) -> None:
@@ -154,6 +192,3 @@ def _work(connection: Connection, task: Task, method: Method, after: tuple[str, 
             Row(task.operator, "call", str(task.dtype).removeprefix("torch."), -1, task.opsets[0], "error", text, stage="sweep")
         )
     connection.send(None)
-    # Leaves without running exit handlers, which belong to the parent.
-    connection.close()
-    os._exit(0)
