@@ -52,7 +52,7 @@ class Peer:
         except TimeLimitError:
             raise
         except Exception as error:
-            raise Outcome("refused", "convert", f"{type(error).__name__}: {str(error)[:300]}") from error
+            raise Outcome("refused", "export", f"{type(error).__name__}: {str(error)[:300]}") from error
         model = self._onnx.load(path)
         checker = ""
         try:

@@ -24,32 +24,67 @@ ABSENT = """## UNSUPPORTED: operators without a symbolic function
 
 
 def totals(rows: Iterable[Row]) -> str:
-    """A table for each type and kind: how many operators are right, wrong, in error or refused, per method and opset."""
-    groups: dict[tuple[str, str], dict[tuple[str, int], dict[str, set[str]]]] = {}
-    unsound: dict[tuple[str, ...], set[str]] = collections.defaultdict(set)
+    """How many operators are right, wrong, in error or refused: float32 by method and opset, other types and kinds in short."""
+    cells: dict[tuple[str, str], dict[tuple[str, int], _Count]] = collections.defaultdict(dict)
     for row in rows:
-        if row["stage"] == "check" or row.get("checker"):
-            unsound[row["column"], row["kind"], row["method"], row["opset"]].add(row["operator"])
-        cells = groups.setdefault((row["column"], row["kind"]), {})
-        cells.setdefault((row["method"], row["opset"]), {}).setdefault(row["operator"], set()).add(row["status"])
+        counts = cells[row["column"], row["kind"]]
+        counts.setdefault((row["method"], row["opset"]), _Count()).add(row)
     lines = []
-    for (column, kind), cells in groups.items():
-        lines += [
-            "",
-            f"{column}, {kind}:",
-            "",
-            "| method | opset | operators | right | wrong | error | refused | fail the checker |",
-            "| --- " * 8 + "|",
-        ]
-        for (method, opset), operators in sorted(cells.items(), key=lambda item: (item[0][0] != "ours", item[0])):
-            statuses = list(operators.values())
-            right = sum(status == {"pass"} for status in statuses)
-            wrong = sum("wrong" in status for status in statuses)
-            error = sum("error" in status for status in statuses)
-            refused = sum("refused" in status and not status & {"wrong", "error"} for status in statuses)
-            counts = (len(statuses), right, wrong, error, refused, len(unsound[column, kind, method, opset]))
-            lines.append(f"| {method} | {opset} | {' | '.join(map(str, counts))} |")
-    return "\n".join([*lines, ""])
+    for (column, kind), counts in cells.items():
+        if (column, kind) == ("float32", "call") or len({method for method, _ in counts}) > 1:
+            lines += ["", f"{column}, {kind}:", "", _BY_METHOD, "| --- " * 8 + "|"]
+            for (method, opset), count in sorted(counts.items(), key=lambda item: (item[0][0] != "ours", item[0])):
+                lines.append(f"| {method} | {opset} | {' | '.join(map(str, count.numbers()))} |")
+    others = {key: counts for key, counts in cells.items() if key != ("float32", "call")}
+    return "\n".join([*lines, *_others(others), ""])
+
+
+_BY_METHOD = "| method | opset | operators | right | wrong | error | refused | fail the checker |"
+
+
+def _others(cells: Mapping[tuple[str, str], Mapping[tuple[str, int], _Count]]) -> list[str]:
+    """A line for each type and kind, a column for each opset."""
+    opsets = sorted({opset for counts in cells.values() for method, opset in counts if method == "ours"})
+    if not opsets:
+        return []
+    lines = ["", "ours, right / refused at each opset:", ""]
+    lines += [f"| type, kind | operators | {' | '.join(map(str, opsets))} | wrong | error | by onnx.reference |"]
+    lines += ["| --- " * (len(opsets) + 5) + "|"]
+    for (column, kind), counts in cells.items():
+        ours = {opset: count for (method, opset), count in counts.items() if method == "ours"}
+        numbers = {opset: count.numbers() for opset, count in ours.items()}
+        shown = [f"{numbers[opset][1]} / {numbers[opset][4]}" if opset in numbers else "" for opset in opsets]
+        entries = max((count[0] for count in numbers.values()), default=0)
+        wrong, error = (max((count[index] for count in numbers.values()), default=0) for index in (2, 3))
+        referenced = set().union(*(count.referenced for count in ours.values()))
+        lines.append(f"| {column}, {kind} | {entries} | {' | '.join(shown)} | {wrong} | {error} | {len(referenced)} |")
+    return lines
+
+
+@dataclasses.dataclass
+class _Count:
+    """What came of the operators with one method at one opset."""
+
+    statuses: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+    unsound: set[str] = dataclasses.field(default_factory=set)
+    referenced: set[str] = dataclasses.field(default_factory=set)
+
+    def add(self, row: Row) -> None:
+        """Counts one sample."""
+        self.statuses.setdefault(row["operator"], set()).add(row["status"])
+        if row["stage"] == "check" or row.get("checker"):
+            self.unsound.add(row["operator"])
+        if row["status"] == "pass" and row["runtime"] == "onnx.reference":
+            self.referenced.add(row["operator"])
+
+    def numbers(self) -> tuple[int, int, int, int, int, int]:
+        """Operators, and of these: right, wrong, in error, refused, with a file that fails the checker."""
+        found = list(self.statuses.values())
+        right = sum(status == {"pass"} for status in found)
+        wrong = sum("wrong" in status for status in found)
+        error = sum("error" in status for status in found)
+        refused = sum("refused" in status and not status & {"wrong", "error"} for status in found)
+        return len(found), right, wrong, error, refused, len(self.unsound)
 
 
 def report(rows: Sequence[Row]) -> str:

@@ -24,7 +24,10 @@ def _more(*tensors):
     return tuple(torch.cat([tensor, tensor]) for tensor in tensors)
 
 
+LARGE = torch.tensor([2**62 + 1, -(2**62) - 1, 2**63 - 1, -(2**63)])
+
 CASES = [
+    OpCase("aten::add", lambda x: x + LARGE, (torch.arange(4),), (7, 8, 9), label="large_constant"),
     OpCase("aten::add", lambda x, y: x + y, (X, Y), (7, 28), ROWS_BATCH, [_more(X, Y)], emits={"Add"}),
     OpCase("aten::add", lambda x, y: torch.add(x, y, alpha=2.5), (X, Y), (7, 28), label="alpha", captures=TRACE),
     OpCase("aten::add", lambda x, y: torch.add(x, y, alpha=3), (INTS, OTHER_INTS), (7, 28), label="int", captures=TRACE),

@@ -20,6 +20,8 @@ def row(op, call, *args, **more):
 
 
 TABLE = torch.randn(7, 3)
+ODD = torch.tensor([1.0, float("nan"), float("inf"), -float("inf"), float("nan"), 0.0, 1.0])
+LARGE = torch.tensor([[2**62 + 1, -(2**62), 2**62, -5, 5, 0, 2**33, 1 - 2**33, 2**33, 5, -(2**62) - 1]])
 
 CASES = [
     row(
@@ -138,6 +140,25 @@ CASES = [
     ),
     row("aten::gather", lambda x: x.gather(0, torch.tensor(1)), X[0, 0], label="scalar"),
     row(
+        "aten::gather",
+        lambda x, i: x.gather(0, i),
+        X[0, 0],
+        torch.zeros(2, 0).long(),
+        dynamic={1: {0: "n"}},
+        opsets=(9, 11, NEWEST),
+        label="none",
+    ),
+    row(
+        "aten::embedding_bag",
+        lambda x, i: torch.nn.functional.embedding_bag(i, x, torch.tensor([0, 2]), mode="sum", padding_idx=-1),
+        TABLE,
+        torch.tensor([0, 6, 6, 1]),
+        dynamic={0: {0: "rows"}},
+        others=[(torch.randn(8, 3), torch.tensor([7, 1, 6, 7]))],
+        opsets=(9, 11, NEWEST),
+        label="last_row",
+    ),
+    row(
         "aten::take_along_dim",
         lambda x, i: (x.take_along_dim(i, 1), x.take_along_dim(i)),
         X,
@@ -222,7 +243,16 @@ CASES = [
         torch.randn(2, 4, 6),
         dynamic=ALL,
         others=[(torch.randn(3, 5, 6),)],
-        opsets=(7, 10, 11, NEWEST),
+        opsets=(10, 11, NEWEST),
+    ),
+    row(
+        "aten::topk",
+        lambda x: (*x.topk(2), *x.topk(2, 1), *x.topk(3, largest=False)),
+        torch.randn(2, 4, 6),
+        dynamic=ALL,
+        others=[(torch.randn(3, 5, 6),)],
+        opsets=(7,),
+        label="constant",
     ),
     row(
         "aten::topk",
@@ -230,9 +260,19 @@ CASES = [
         X,
         dynamic=ALL,
         others=[(Y,)],
-        opsets=(11, NEWEST),
+        opsets=(10, 11, NEWEST),
         label="int",
     ),
+    *[
+        row(
+            "aten::sort",
+            lambda x: (*x.sort(stable=True), *x.sort(descending=True, stable=True)),
+            values,
+            opsets=(7, 9, 10, 11, NEWEST),
+            label=label,
+        )
+        for label, values in {"nan": ODD, "int64": LARGE, "int32": LARGE.int(), "uint8": LARGE.byte(), "half": ODD.half()}.items()
+    ],
     row(
         "aten::sort",
         lambda x: (*x.sort(), *x.sort(1, descending=True), *x.sort(dim=0, stable=True), x.argsort(1), x.msort()),
@@ -274,10 +314,10 @@ def test_matches_eager(case, opset, capture, exporter):
     ("call", "opset", "reason"),
     [
         (lambda x: x[x > 3], 8, "opset 9"),
-        (lambda x: x.long().topk(2), 10, "opset 11"),
+        (lambda x: x.topk(x.size(1) - 2), 9, "opset 10"),
     ],
     ids=["mask", "topk"],
 )
 def test_refusals(call, opset, reason, exporter):
     with pytest.raises(UnsupportedOpError, match=reason):
-        exporter.export(row("aten::index", call), opset)
+        exporter.export(row("aten::index", call, dynamic=ALL), opset)

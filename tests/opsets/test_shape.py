@@ -194,6 +194,15 @@ CASES = [
         others=[(torch.randn(1, 8, 5, 7),)],
         opsets=(9, 11, NEWEST),
     ),
+    row(
+        "aten::im2col",
+        lambda x: torch.nn.functional.unfold(x, 2),
+        IMAGE[:0],
+        dynamic={0: {2: "height", 3: "width"}},
+        others=[(torch.randn(0, *IMAGE.shape[1:-1], 9),)],
+        opsets=(9, 13, 14, NEWEST),
+        label="none",
+    ),
     row("aten::as_strided", lambda x: x.as_strided((3, 2), (2, 7), 1), opsets=(7, NEWEST)),
 ]
 ROWS, IDS = expand(CASES)

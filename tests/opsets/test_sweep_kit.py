@@ -178,6 +178,29 @@ def test_a_crash_costs_one_sample() -> None:
     assert rows[1].detail == "the process died of signal 6"
 
 
+def test_what_computes_the_same_is_run_once() -> None:
+    """Add changed in opsets 13 and 14: between these and after them only its conversion is new."""
+    rows = list(sweep_operator("add", torch.float32, (7, 11, 13, 14, 18), count=1))
+    assert [(row.opset, row.same_as) for row in rows] == [(7, 0), (11, 7), (13, 0), (14, 0), (18, 14)]
+    assert len({(row.status, row.runtime, row.runs) for row in rows}) == 1
+
+
+def test_half_results_may_be_better_than_pytorchs() -> None:
+    """PyTorch rounds the positions in an image to 16 bits on the way."""
+    assert {row.status for row in rows_of("grid_sampler_2d", dtype=torch.float16, count=2)} == {"pass"}
+    assert {row.status for row in rows_of("mul", Method(bake), dtype=torch.float16, count=2)} == {"wrong"}
+
+
+def test_a_wrong_file_is_wrong_at_every_opset() -> None:
+    class Same(Method):
+        def write(self, prepared: Any, opset: int, path: Path) -> Written:
+            super().write(prepared, opset, path)
+            return Written(fingerprint=b"same")
+
+    rows = list(sweep_operator("add", torch.float32, (17, 18), method=Same(bake), count=1))
+    assert [(row.status, row.same_as) for row in rows] == [("wrong", 0), ("wrong", 0)]
+
+
 def test_ties() -> None:
     values = torch.tensor([[3.0, 1.0, 3.0], [2.0, 2.0, 0.0]])
     expected = values.sort(dim=1, stable=True).indices

@@ -78,15 +78,14 @@ def _over_packed(
     train: bool,
     activation: str | None = None,
 ) -> list[Value]:
-    if train and dropout > 0 and num_layers > 1:
-        raise g.unsupported("dropout between layers, which is random; export the model in eval mode")
     if len(params) != num_layers * (2 if bidirectional else 1) * (4 if has_biases else 2):
         raise g.unsupported("a packed sequence through an LSTM with projection (proj_size), which ONNX's LSTM does not have")
     rows, present = _positions(g, emit.cast(g, batch_sizes, torch.int64), shapes.size(g, states[0], 1))
     lengths = emit.cast(g, emit.reduce(g, "ReduceSum", emit.cast(g, present, torch.int64), [0], keepdims=False), torch.int32)
     padded = g.op("Gather", data, rows, axis=0)
     result, *finals = g.call(
-        *("onnx_exporter::rnn_layers", kind, padded, states, params, has_biases, num_layers, bidirectional, activation, lengths)
+        *("onnx_exporter::rnn_layers", kind, padded, states, params, has_biases, num_layers, bidirectional, activation, lengths),
+        dropout=dropout if train else 0.0,
     )
     return [_packed(g, result, present), *finals]
 

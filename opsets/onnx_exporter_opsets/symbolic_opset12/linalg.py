@@ -19,10 +19,10 @@ def einsum(g: GraphContext, equation: str, tensors: list[Value], path: list[int]
         return g.previous(equation, tensors, path)  # type: ignore[no-any-return]
     terms = equation.replace(" ", "").partition("->")[0].split(",")
     hidden = {shapes.rank_of(g, x) - len(term) + 3 for x, term in zip(tensors, terms, strict=True) if "..." in term}
-    if len(hidden) > 1:
-        # ONNX wants every ellipsis to stand for as many axes
-        return g.previous(equation, tensors, path)  # type: ignore[no-any-return]
     left, arrow, right = equation.replace(" ", "").partition("->")
+    if len(hidden) > 1 or (hidden and arrow and "..." not in right):
+        # ONNX wants every ellipsis to stand for as many axes, and sums over none
+        return g.previous(equation, tensors, path)  # type: ignore[no-any-return]
     if not arrow:
         letters = left.replace("...", "").replace(",", "")
         right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))

@@ -8,7 +8,8 @@ from onnx_exporter_opsets.symbolic_opset14 import activation, creation
 TABLES: Sequence[OpTable] = (activation.table, creation.table)
 
 REVIEWED: Mapping[str, str] = {
-    "BatchNormalization": "gained training_mode; batch statistics are computed by reductions in every opset",
+    "BatchNormalization": "gained training_mode; batch statistics are computed by reductions in every opset: ONNX Runtime 1.32 "
+    "updates its running statistics in place, and with them any constant that it has merged with them for being equal",
     "GRU": "gained layout, whose default is meant",
     "LSTM": "gained layout, whose default is meant",
     "RNN": "gained layout, whose default is meant",

@@ -189,14 +189,6 @@ def leaky_relu(g: GraphContext, self: Value, negative_slope: float = 0.01) -> Va
     return g.op("LeakyRelu", self, alpha=negative_slope)
 
 
-@table.op("aten::rrelu")
-def rrelu(g: GraphContext, self: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Value:
-    """``aten::rrelu(Tensor self, Scalar lower, Scalar upper, bool training=False)``: LeakyRelu with the mean slope."""
-    if training:
-        raise g.unsupported("rrelu draws random slopes in training mode; call model.eval()")
-    return g.op("LeakyRelu", self, alpha=(lower + upper) / 2)
-
-
 @table.op("aten::prelu")
 def prelu(g: GraphContext, self: Value, weight: Value) -> Value:
     """``aten::prelu(Tensor self, Tensor weight)``: PRelu, with one slope or one a channel (axis 1)."""

@@ -14,38 +14,45 @@ def _comparable(g: GraphContext, x: Value) -> Value:
     """`x` in a type that Less and Greater take. Before opset 9 that is floats only."""
     dtype = compute.wide_dtype(x.dtype)
     if g.opset < 9 and not dtypes.is_floating(dtype):
-        if dtype is torch.int64:
-            raise g.unsupported("comparing 64-bit integers needs opset 9")
         dtype = torch.float64
     return emit.cast(g, x, dtype or torch.float32)
+
+
+def _beyond(g: GraphContext, op_type: str, a: Value, b: Value) -> Value:
+    """Less or Greater; before opset 9 of 64-bit integers by their halves."""
+    if g.opset >= 9 or compute.wide_dtype(a.dtype) is not torch.int64:
+        return g.op(op_type, _comparable(g, a), _comparable(g, b))
+    (upper_a, lower_a), (upper_b, lower_b) = compute.halves(g, a), compute.halves(g, b)
+    equal = g.op("Not", g.op("Or", g.op("Less", upper_a, upper_b), g.op("Greater", upper_a, upper_b)))
+    return g.op("Or", g.op(op_type, upper_a, upper_b), g.op("And", equal, g.op(op_type, lower_a, lower_b)))
 
 
 @table.op("aten::lt", "aten::less", "aten::__lt__", promote=("self", "other"))
 def lt(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::lt.Tensor(Tensor self, Tensor other)``: Less."""
-    return g.op("Less", _comparable(g, self), _comparable(g, other))
+    return _beyond(g, "Less", self, other)
 
 
 @table.op("aten::gt", "aten::greater", "aten::__gt__", promote=("self", "other"))
 def gt(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::gt.Tensor(Tensor self, Tensor other)``: Greater."""
-    return g.op("Greater", _comparable(g, self), _comparable(g, other))
+    return _beyond(g, "Greater", self, other)
 
 
 @table.op("aten::le", "aten::less_equal", "aten::__le__", promote=("self", "other"))
 def le(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::le.Tensor(Tensor self, Tensor other)``: not Greater, and neither is NaN."""
-    return _not_beyond(g, "Greater", _comparable(g, self), _comparable(g, other))
+    return _not_beyond(g, "Greater", self, other)
 
 
 @table.op("aten::ge", "aten::greater_equal", "aten::__ge__", promote=("self", "other"))
 def ge(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::ge.Tensor(Tensor self, Tensor other)``: not Less, and neither is NaN."""
-    return _not_beyond(g, "Less", _comparable(g, self), _comparable(g, other))
+    return _not_beyond(g, "Less", self, other)
 
 
 def _not_beyond(g: GraphContext, op_type: str, a: Value, b: Value) -> Value:
-    result = g.op("Not", g.op(op_type, a, b))
+    result = g.op("Not", _beyond(g, op_type, a, b))
     for operand in (a, b):
         number = compute.known_number(operand)
         if dtypes.is_floating(operand.dtype) and (number is None or number != number):
@@ -143,12 +150,14 @@ def isclose(
     g: GraphContext, self: Value, other: Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Value:
     """``aten::isclose(Tensor self, Tensor other, float rtol, float atol, bool equal_nan)``: Sub, Abs and a comparison."""
-    if equal_nan:
-        raise g.unsupported("equal_nan=True")
     same = g.call("aten::eq", self, other)
+    error = compute.wide_op(g, "Sub", self, other)
     if not dtypes.is_floating(self.dtype):
-        self, other = emit.cast(g, self, torch.float32), emit.cast(g, other, torch.float32)
-    error = g.op("Abs", g.op("Sub", self, other))
-    allowed = g.op("Add", g.op("Mul", g.op("Abs", other), rtol), g.constant(atol, like=self))
+        error, other = emit.cast(g, error, torch.float32), emit.cast(g, other, torch.float32)
+    error = g.op("Abs", error)
+    allowed = g.op("Add", g.op("Mul", g.op("Abs", other), rtol), g.constant(atol, like=error))
     near = g.op("And", g.call("aten::le", error, allowed), g.call("aten::isfinite", error))
-    return g.op("Or", same, near)
+    same = g.op("Or", same, near)
+    if equal_nan:
+        same = g.op("Or", same, g.op("And", g.call("aten::isnan", self), g.call("aten::isnan", other)))
+    return same

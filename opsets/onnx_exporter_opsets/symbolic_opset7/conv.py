@@ -100,15 +100,24 @@ def conv_padding(
     dilation: list[int],
     groups: int,
 ) -> Value:
-    """``aten::conv2d.padding(..., str padding="valid")``: Conv with the pads that the word stands for."""
+    """``aten::conv2d.padding(..., str padding="valid")``: Conv with the pads that the word stands for.
+
+    For ``"same"`` a kernel whose size is only known when the model runs leaves the pads to the runtime.
+    """
     spatial = shapes.rank_of(g, weight) - 2
+    steps = _per_axis(dilation, spatial)
     pads = [0] * spatial
     if padding == "same":
         before, after = [], []
-        for axis, step in enumerate(_per_axis(dilation, spatial)):
+        for axis, step in enumerate(steps):
             kernel = shapes.known_size(weight, axis + 2)
             if kernel is None:
-                raise g.unsupported("padding='same' with a kernel whose size is only known when the model runs")
+                if any(step != 1 for step in steps):  # ONNX Runtime dilates only where the pads are given
+                    raise g.unsupported("padding='same' and dilation with a kernel whose size is only known when the model runs")
+                batched = shapes.rank_of(g, input) == spatial + 2
+                x = input if batched else emit.unsqueeze(g, input, [0])
+                result = g.op("Conv", x, weight, bias, auto_pad="SAME_UPPER", dilations=steps, group=groups)
+                return result if batched else emit.squeeze(g, result, [0])
             both = step * (kernel - 1)
             before.append(both // 2)
             after.append(both - both // 2)

@@ -44,9 +44,8 @@ def _contract(g: GraphContext, x: Value, x_letters: str, y: Value, y_letters: st
     summed = [letter for letter in x_letters if letter in y_letters and letter not in needed]
     rows = [letter for letter in x_letters if letter not in y_letters]
     columns = [letter for letter in y_letters if letter not in x_letters]
-    for letter in batch + summed:
-        if not shapes.same_size(x, x_letters.index(letter), y, y_letters.index(letter)) and letter in summed and len(summed) > 1:
-            raise g.unsupported("Einsum is of opset 12; without it, axes summed together need sizes that are proven to be equal")
+    if len(summed) > 1:  # joined, axes are not broadcast any more
+        x, y = _spread(g, x, x_letters, y, y_letters, summed), _spread(g, y, y_letters, x, x_letters, summed)
     sizes = {letter: shapes.size(g, x, axis) for axis, letter in enumerate(x_letters) if letter not in batch}
     sizes |= {letter: shapes.size(g, y, axis) for axis, letter in enumerate(y_letters) if letter not in batch}
     count = len(batch)
@@ -59,6 +58,13 @@ def _contract(g: GraphContext, x: Value, x_letters: str, y: Value, y_letters: st
     if len(rows) != 1 or len(columns) != 1:
         product = emit.reshape(g, product, [*lead, *(sizes[letter] for letter in [*rows, *columns])])
     return product, "".join([*batch, *rows, *columns])
+
+
+def _spread(g: GraphContext, x: Value, x_letters: str, y: Value, y_letters: str, shared: list[str]) -> Value:
+    """Broadcasts the shared axes of one operand to the other's sizes, where these may differ."""
+    pairs = [(x_letters.index(letter), y_letters.index(letter)) for letter in shared]
+    unlike = {own: shapes.size(g, y, axis) for own, axis in pairs if not shapes.same_size(x, own, y, axis)}
+    return emit.expand(g, x, [unlike.get(axis, 1) for axis in range(len(x_letters))]) if unlike else x
 
 
 def _joined(g: GraphContext, x: Value, start: int, count: int) -> Value:

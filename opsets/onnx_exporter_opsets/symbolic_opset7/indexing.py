@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import dtypes, emit, indexing, shapes
+from onnx_exporter.helpers import emit, indexing, shapes, sorting
 from onnx_exporter.helpers.shapes import Size
 
 table = OpTable(opset=7)
@@ -105,26 +105,11 @@ def take(g: GraphContext, self: Value, index: Value) -> Value:
     return indexing.gather_nd(g, emit.reshape(g, self, [-1]), [index])
 
 
-def _sortable(g: GraphContext, x: Value) -> Value:
-    """The values in a type that TopK takes: below opset 11 floating point, from there no bool either."""
-    if dtypes.is_floating(x.dtype):
-        return x
-    if g.opset >= 11:
-        return emit.cast(g, x, torch.int64) if x.dtype != torch.int32 else x
-    if x.dtype == torch.int32:
-        return emit.cast(g, x, torch.float64)
-    if x.dtype == torch.int64:
-        raise g.unsupported(f"sorting {x.dtype} needs TopK of opset 11")
-    return emit.cast(g, x, torch.float32)
-
-
 def _largest(g: GraphContext, x: Value, count: Size, dim: int, largest: bool, is_sorted: bool = True) -> tuple[Value, Value]:
     """The `count` largest or smallest values along an axis in their own type, and where they are."""
     vector = emit.unsqueeze(g, x, [0]) if x.rank == 0 else x
     axis = shapes.normalize_axis(dim, shapes.rank_of(g, vector))
-    values, indices = emit.topk(g, _sortable(g, vector), count, axis, largest, is_sorted)
-    if x.dtype is not None:
-        values = emit.cast(g, values, x.dtype)
+    values, indices = sorting.first_of_sorted(g, vector, count, axis, largest=largest, is_sorted=is_sorted)
     if x.rank == 0:
         return emit.squeeze(g, values, [0]), emit.squeeze(g, indices, [0])
     return values, indices

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import compute, dtypes, emit, shapes
+from onnx_exporter.helpers import dtypes, emit, shapes
 from onnx_exporter.helpers.shapes import Size
 
 table = OpTable(opset=7)
@@ -237,6 +237,20 @@ def feature_dropout(g: GraphContext, input: Value, p: float, train: bool) -> Val
     return g.op("Mul", input, g.op("Mul", kept, g.constant(1 / (1 - p) if p < 1 else 0.0, like=input)))
 
 
+@table.op("aten::rrelu")
+def rrelu(g: GraphContext, self: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Value:
+    """``aten::rrelu(Tensor self, Scalar lower, Scalar upper, bool training=False)``: LeakyRelu with the mean slope.
+
+    In training mode each negative element has a slope of its own, drawn by RandomUniform.
+    """
+    if not training:
+        return g.op("LeakyRelu", self, alpha=(lower + upper) / 2)
+    assert self.dtype is not None
+    slope = _drawn(g, "RandomUniform", self, self.dtype, low=lower, high=upper)
+    below = g.op("Relu", g.op("Neg", self))
+    return g.op("Sub", g.op("Relu", self), g.op("Mul", below, slope))
+
+
 @table.op("aten::alpha_dropout")
 def alpha_dropout(g: GraphContext, input: Value, p: float, train: bool) -> Value:
     """``aten::alpha_dropout(Tensor input, float p, bool train)``: mean and variance stay, as drops become SELU's limit."""
@@ -264,6 +278,8 @@ def _alpha(g: GraphContext, x: Value, like: Value | list[Size], p: float) -> Val
 @table.op("aten::native_dropout_backward")
 def native_dropout_backward(g: GraphContext, grad_output: Value, mask: Value, scale: float) -> Value:
     """``aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale)``: Mul."""
+    if not dtypes.is_floating(grad_output.dtype):
+        grad_output = emit.cast(g, grad_output, dtypes.default_float())
     assert grad_output.dtype is not None
-    kept = compute.wide_op(g, "Mul", grad_output, emit.cast(g, mask, grad_output.dtype))
-    return g.op("Mul", kept, g.constant(scale, like=kept))
+    share = g.op("Mul", emit.cast(g, mask, grad_output.dtype), g.constant(scale, like=grad_output))
+    return g.op("Mul", grad_output, share)

@@ -7,7 +7,7 @@ import math
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import compute, dtypes, emit, shapes
+from onnx_exporter.helpers import compute, dtypes, emit, indexing, shapes
 
 table = OpTable(opset=7)
 
@@ -331,9 +331,12 @@ def cosine_similarity(g: GraphContext, x1: Value, x2: Value, dim: int = 1, eps: 
     """
     if x1.rank == 0 and x2.rank == 0:
         x1, x2, dim = emit.unsqueeze(g, x1, [0]), emit.unsqueeze(g, x2, [0]), 0
-    rank = (x1 if (x1.rank or 0) >= (x2.rank or 0) else x2).rank
+    dims = indexing.broadcast_sizes(g, [x1, x2])
+    axis = shapes.normalize_axis(dim, len(dims)) - len(dims)
     units = []
     for x in (x1, x2):
-        axis = dim if dim < 0 or x.rank is None or rank is None else dim - (rank - x.rank)
+        rank = shapes.rank_of(g, x)
+        if rank < -axis or shapes.known_size(x, axis) == 1:  # the norm is that of the elements after broadcasting
+            x = emit.expand(g, x, [dims[axis] if own == axis else -1 for own in range(-max(rank, -axis), 0)])
         units.append(g.op("Div", x, emit.clip(g, emit.reduce(g, "ReduceL2", x, [axis], True), eps, None)))
     return emit.reduce(g, "ReduceSum", g.op("Mul", *units), [dim], False)

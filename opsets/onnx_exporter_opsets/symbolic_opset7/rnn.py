@@ -74,6 +74,7 @@ def rnn_layers(
     bidirectional: bool,
     activation: str | None = None,
     lengths: Value | None = None,
+    dropout: float = 0.0,
 ) -> list[Value]:
     """Runs ``LSTM``, ``GRU`` or ``RNN`` layer by layer.
 
@@ -88,6 +89,7 @@ def rnn_layers(
         bidirectional: Whether each layer also runs backwards.
         activation: Activation of RNN.
         lengths: Length of each sequence (int32), if they differ.
+        dropout: Share of what each layer but the last gives that is dropped.
 
     Returns:
         The output (time, batch, feature) and the final states.
@@ -122,6 +124,8 @@ def rnn_layers(
             x = emit.flatten_to(g, emit.transpose(g, made[0], [0, 2, 1, 3]), 2, 3)
         for final, value in zip(finals, made[1:], strict=True):
             final.append(value)
+        if dropout > 0 and number < len(layers) - 1:
+            x = g.call("aten::dropout", x, dropout, True)
     return [x, *(final[0] if len(final) == 1 else g.op("Concat", *final, axis=0) for final in finals)]
 
 
@@ -139,18 +143,13 @@ def _over_sequence(
     batch_first: bool,
     activation: str | None = None,
 ) -> list[Value]:
-    _check_dropout(g, dropout, train, num_layers)
     x = emit.transpose(g, x, [1, 0, 2]) if batch_first else x
+    dropout = dropout if train else 0.0
     result, *finals = g.call(
-        "onnx_exporter::rnn_layers", kind, x, states, params, has_biases, num_layers, bidirectional, activation
+        *("onnx_exporter::rnn_layers", kind, x, states, params, has_biases, num_layers, bidirectional, activation),
+        dropout=dropout,
     )
     return [emit.transpose(g, result, [1, 0, 2]) if batch_first else result, *finals]
-
-
-def _check_dropout(g: GraphContext, dropout: float, train: bool, num_layers: int) -> None:
-    """Refuses dropout between layers, which is random."""
-    if train and dropout > 0 and num_layers > 1:
-        raise g.unsupported("dropout between layers, which is random; export the model in eval mode")
 
 
 @table.op("aten::lstm.input")

@@ -26,7 +26,7 @@ def scaled_dot_product_attention(
 ) -> Value:
     """``aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, ...)``: MatMul, Softmax, MatMul.
 
-    A row whose keys are all masked gives zeros, as in PyTorch.
+    A row whose keys are all masked gives zeros, as in PyTorch. Dropout, if any, is of the weights.
     """
     return _attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
 
@@ -85,8 +85,6 @@ def _attention(
     enable_gqa: bool,
 ) -> tuple[Value, Value, Value]:
     """Returns the result, the weights and the scores."""
-    if dropout_p > 0:
-        raise g.unsupported("attention with dropout, which is random; export the model in eval mode")
     if enable_gqa:
         key, value = _repeat_heads(g, key, query), _repeat_heads(g, value, query)
     rank = shapes.rank_of(g, key)
@@ -103,6 +101,8 @@ def _attention(
         assert scores.dtype is not None
         hidden = g.op("Less", scores, g.constant(torch.finfo(scores.dtype).min, like=scores))
         weights = emit.where(g, hidden, g.constant(0.0, like=weights), weights)
+    if dropout_p > 0:
+        weights = g.call("aten::dropout", weights, dropout_p, True)
     return g.op("MatMul", weights, value), weights, scores
 
 

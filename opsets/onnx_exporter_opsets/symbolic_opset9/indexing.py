@@ -6,6 +6,7 @@ import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, indexing, shapes
+from onnx_exporter.helpers.shapes import Size
 
 table = OpTable(opset=9)
 
@@ -13,14 +14,12 @@ table = OpTable(opset=9)
 @table.op("aten::gather")
 def gather(g: GraphContext, self: Value, dim: int, index: Value) -> Value:
     """``aten::gather(Tensor self, int dim, Tensor index)``: GatherElements; below opset 11 Gather from the flattened tensor."""
-    if index.static_shape is not None and 0 in index.static_shape and self.dtype is not None:
-        # such an index may have any rank
-        return emit.full(g, list(index.static_shape), 0, self.dtype)
-    if self.rank == 0 or index.rank == 0:
-        data, places = (emit.unsqueeze(g, item, [0]) if item.rank == 0 else item for item in (self, index))
-        found = indexing.gather_elements(g, data, places, 0)
-        return emit.squeeze(g, found, [0]) if index.rank == 0 else found
-    return indexing.gather_elements(g, self, index, shapes.normalize_axis(dim, shapes.rank_of(g, self)))
+    data, places = (emit.unsqueeze(g, item, [0]) if item.rank == 0 else item for item in (self, index))
+    if data.rank != places.rank or 0 in (index.static_shape or ()):
+        assert self.dtype is not None
+        return emit.full(g, shapes.sizes(g, index), 0, self.dtype)  # only an index without elements may have any rank
+    found = indexing.gather_elements(g, data, places, shapes.normalize_axis(dim, shapes.rank_of(g, data)))
+    return emit.squeeze(g, found, [0]) if index.rank == 0 else found
 
 
 @table.op("aten::take_along_dim")
@@ -120,14 +119,11 @@ def embedding_bag_padding_idx(
 
     Here a negative index counts from the end.
     """
+    padding: Size = -1 if padding_idx is None else padding_idx
     if padding_idx is not None and padding_idx < 0:
-        rows = shapes.known_size(weight, 0)
-        if rows is None:
-            raise g.unsupported("a padding_idx that counts from the end of a table of unknown size")
-        padding_idx += rows
-    padding_idx = -1 if padding_idx is None else padding_idx
+        padding = shapes.add(g, shapes.size(g, weight, 0), padding_idx)
     return embedding_bag(
-        g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+        g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding
     )
 
 
@@ -142,7 +138,7 @@ def embedding_bag(
     sparse: bool = False,
     per_sample_weights: Value | None = None,
     include_last_offset: bool = False,
-    padding_idx: int = -1,
+    padding_idx: int | Value = -1,
 ) -> list[Value | None]:
     """``aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, ...)``: Gather, then MatMul with which bag has which.
 
@@ -159,8 +155,9 @@ def embedding_bag(
     numbers = emit.unsqueeze(g, emit.arange(g, 0, count), [0])
     after = g.op("Not", g.op("Less", numbers, emit.unsqueeze(g, starts, [1])))
     inside = g.op("And", after, g.op("Less", numbers, emit.unsqueeze(g, ends, [1])))
-    if padding_idx >= 0:
-        inside = g.op("And", inside, emit.unsqueeze(g, g.call("aten::ne", indices, padding_idx), [0]))
+    if isinstance(padding_idx, Value) or padding_idx >= 0:
+        padding = emit.cast(g, shapes.scalar(g, padding_idx), indices.dtype or torch.int64)
+        inside = g.op("And", inside, emit.unsqueeze(g, g.call("aten::ne", indices, padding), [0]))
     assert weight.dtype is not None
     if mode == 2:
         low = g.constant(torch.finfo(weight.dtype).min, like=weight)

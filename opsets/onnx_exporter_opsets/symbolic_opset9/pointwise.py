@@ -112,8 +112,9 @@ def nan_to_num(
     infinity = g.constant(float("inf"), like=self)
     x = emit.where(g, g.op("IsNaN", self), g.constant(nan or 0.0, like=self), self)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
-    x = emit.where(g, g.call("aten::eq", x, infinity), g.constant(high, like=self), x)
-    return emit.where(g, g.call("aten::eq", x, g.op("Neg", infinity)), g.constant(low, like=self), x)
+    # Of self and not of x: what replaces a NaN may be infinite
+    x = emit.where(g, g.call("aten::eq", self, infinity), g.constant(high, like=self), x)
+    return emit.where(g, g.call("aten::eq", self, g.op("Neg", infinity)), g.constant(low, like=self), x)
 
 
 @table.op("aten::xlogy", "aten::special_xlogy", promote=("self", "other"), float_result=True)

@@ -5,21 +5,15 @@ from __future__ import annotations
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import compute, dtypes, emit, indexing, shapes
+from onnx_exporter.helpers import compute, dtypes, emit, indexing, shapes, sorting
 from onnx_exporter.helpers.shapes import Size
 
 table = OpTable(opset=9)
 
 
 def _ascending(g: GraphContext, x: Value) -> tuple[Value, Value]:
-    """Sorts along the last axis; returns the values, in a type that TopK takes, and the positions."""
-    dtype = compute.wide_dtype(x.dtype)
-    if g.opset < 11 and not dtypes.is_floating(dtype):
-        if dtype is torch.int64:
-            raise g.unsupported("sorting 64-bit integers needs opset 11")
-        dtype = torch.float64
-    assert dtype is not None
-    return emit.topk(g, emit.cast(g, x, dtype), shapes.size(g, x, -1), -1, largest=False)
+    """Sorts along the last axis; returns the values and the positions."""
+    return sorting.first_of_sorted(g, x, shapes.size(g, x, -1), -1, largest=False)
 
 
 def _last(g: GraphContext, x: Value, dim: int | None) -> tuple[Value, list[int]]:
@@ -51,8 +45,6 @@ def _middle(g: GraphContext, x: Value) -> tuple[Value, Value]:
     middle = shapes.divide(g, shapes.subtract(g, length, 1), 2)
     end = shapes.add(g, middle, 1)
     value, place = (emit.slice_(g, item, -1, middle, end) for item in (values, places))
-    assert x.dtype is not None
-    value = emit.cast(g, value, x.dtype)
     if not dtypes.is_floating(x.dtype):
         return value, place
     missing = emit.cast(g, g.op("IsNaN", x), torch.int32)

@@ -170,7 +170,7 @@ def grid_sampler(
     """``aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, ...)``: Gather of the neighbours, and Where."""
     dtype = input.dtype
     if dtype in (torch.float16, torch.bfloat16) and dtype is not None:
-        # positions in a large image need more digits than 16-bit floats have; PyTorch computes in float32 too
+        # positions need more digits than 16-bit floats have; GridSample and PyTorch's GPU kernels compute in float32 too
         wide = [emit.cast(g, x, torch.float32) for x in (input, grid)]
         result = grid_sampler(g, wide[0], wide[1], interpolation_mode, padding_mode, align_corners)
         return emit.cast(g, result, dtype)

@@ -28,8 +28,6 @@ def lstm(
         return g.previous(  # type: ignore[no-any-return]
             input, hx, params, num_layers, has_biases, bidirectional, dropout, train, batch_first
         )
-    if train and dropout > 0 and num_layers > 1:
-        raise g.unsupported("dropout between layers, which is random; export the model in eval mode")
     x = emit.transpose(g, input, [1, 0, 2]) if batch_first else input
     count = num_layers * directions
     hidden, cell = (emit.split(g, state, 0, [1] * count) for state in hx)
@@ -44,6 +42,8 @@ def lstm(
             outputs.append(output)
             finals.append((emit.unsqueeze(g, final[0], [0]), emit.unsqueeze(g, final[1], [0])))
         x = outputs[0] if directions == 1 else g.op("Concat", *outputs, axis=2)
+        if train and dropout > 0 and layer < num_layers - 1:
+            x = g.call("aten::dropout", x, dropout, True)
     result = emit.transpose(g, x, [1, 0, 2]) if batch_first else x
     ends = [column[0] if count == 1 else g.op("Concat", *column, axis=0) for column in zip(*finals, strict=True)]
     return [result, *ends]
