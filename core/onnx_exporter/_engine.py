@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import onnx_ir as ir
 import torch
 
 from onnx_exporter._arguments import NotConstantError
@@ -16,9 +15,9 @@ from onnx_exporter._builder import Builder, NodeError, TypeNotSupported
 from onnx_exporter._context import GraphContext, Unsupported
 from onnx_exporter._failures import Failures
 from onnx_exporter._fallback import Fallback, pass_through
-from onnx_exporter._inference import name_unknown
+from onnx_exporter._reconcile import reconcile
 from onnx_exporter._registry import Candidate, Registry
-from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceType, SourceValue, map_values
+from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue, map_values
 from onnx_exporter._values import Value
 from onnx_exporter.compat._calling import call_by_position, call_delegated, call_symbolic
 from onnx_exporter.errors import ExportError, SymbolicError
@@ -40,12 +39,16 @@ class Engine:
         registry: Who converts what.
         builder: The ONNX graph to grow.
         fallback: What becomes of operators that nobody converts, if they may stay as they are.
+        inlines_functions: Whether an ``autograd.Function`` that nobody converts is replaced by what it computes.
     """
 
-    def __init__(self, registry: Registry, builder: Builder, fallback: Fallback | None = None) -> None:
+    def __init__(
+        self, registry: Registry, builder: Builder, fallback: Fallback | None = None, *, inlines_functions: bool = True
+    ) -> None:
         self.registry = registry
         self.builder = builder
         self.fallback = fallback
+        self._inlines_functions = inlines_functions
         self.env: dict[SourceValue, Value] = {}
         self.failures = Failures(registry, builder.opset)
         self.tainted: set[SourceValue] = set()
@@ -154,6 +157,7 @@ class Engine:
 
     def _bind_arguments(self, context: GraphContext, candidate: Candidate, arguments: Mapping[str, Any]) -> dict[str, Any]:
         signature = candidate.entry.signature
+        arguments = _by_parameters(arguments, list(signature))
         keywords = {}
         for name, parameter in signature.items():
             if name not in arguments:
@@ -212,7 +216,8 @@ class Engine:
             keywords[candidate.entry.signature[name].keyword] = cast
 
     def _can_fall_back(self, node: SourceNode) -> bool:
-        if node.op == "prim::PythonOp" and (node.blocks or hasattr(node.attributes["function"], "symbolic")):
+        inlines = bool(node.blocks) and self._inlines_functions
+        if node.op == "prim::PythonOp" and (inlines or hasattr(node.attributes["function"], "symbolic")):
             return True
         if self.registry.passthrough(node.op, self.builder.opset):
             return True
@@ -279,7 +284,7 @@ class Engine:
             return self._ask(
                 context, name, reasons, lambda: call_symbolic(symbolic, context, list(context.arguments.values()), {})
             )
-        if not node.blocks:
+        if not node.blocks or not self._inlines_functions:
             return None
         body = node.blocks[0]
         for inner, outer in zip(body.inputs, node.input_values(), strict=False):
@@ -352,41 +357,8 @@ class Engine:
                 result = self._to_value(result)
             if result.is_number != output.type.is_number:
                 result = Value(result.ir, elements=result.elements, is_number=output.type.is_number)
-            self._reconcile(node, output.type, result)
+            reconcile(node, output.type, result, self.builder)
             self.env[output] = result
-
-    def _reconcile(self, node: SourceNode, captured: SourceType, value: Value) -> None:
-        """Holds what was emitted against what PyTorch computed, and adds what only capture knows."""
-        if captured.dtype is not None:
-            if value.ir.dtype is None:
-                value.ir.type = ir.TensorType(dtypes.to_onnx(captured.dtype))
-            elif value.dtype != captured.dtype and not (captured.is_number or value.is_number):
-                raise SymbolicError(
-                    f"{node.qualified_name} gave {value.dtype}, PyTorch gives {captured.dtype}\n  at {node.location}\n"
-                    "  this is a bug of the symbolic function; please report it with the model"
-                )
-        if captured.shape is None:
-            return
-        if value.ir.shape is None:
-            value.ir.shape = ir.Shape([dim if isinstance(dim, int) else ir.SymbolicDim(None) for dim in captured.shape])
-            name_unknown(value, self.builder)
-            return
-        if value.rank != captured.rank:
-            raise SymbolicError(
-                f"{node.qualified_name} gave rank {value.rank}, PyTorch gives {captured.rank}\n  at {node.location}\n"
-                "  this is a bug of the symbolic function; please report it with the model"
-            )
-        dims = list(value.ir.shape.dims)
-        for axis, (known, fact) in enumerate(zip(dims, captured.shape, strict=True)):
-            if isinstance(fact, int) and not isinstance(known, int):
-                dims[axis] = fact
-            elif isinstance(fact, int) and known != fact:
-                raise SymbolicError(
-                    f"{node.qualified_name} gave shape {value.shape}, PyTorch gives {captured.shape}\n  at {node.location}\n"
-                    "  this is a bug of the symbolic function; please report it with the model"
-                )
-        if dims != list(value.ir.shape.dims):
-            value.ir.shape = ir.Shape(dims)
 
     def _symbolic_error(self, node: SourceNode, by: str, error: Exception) -> SymbolicError:
         kind = "" if isinstance(error, NodeError) else f"{type(error).__name__}: "
@@ -394,6 +366,14 @@ class Engine:
             f"converting {node.qualified_name} failed: {kind}{error}\n  at {node.location}\n  by {by}\n"
             "  this is a bug of the symbolic function, not of the model"
         )
+
+
+def _by_parameters(arguments: Mapping[str, Any], parameters: Sequence[str]) -> Mapping[str, Any]:
+    """Names arguments after a function's parameters, in order, where an operator was defined without names (in C++)."""
+    if not arguments or any(name != f"_{index}" for index, name in enumerate(arguments)):
+        return arguments
+    names = [*parameters, *list(arguments)[len(parameters) :]]
+    return dict(zip(names, arguments.values(), strict=False))
 
 
 def _as_results(result: Any) -> list[Any] | None:

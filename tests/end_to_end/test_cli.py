@@ -135,6 +135,19 @@ def test_no_verify(run):
     assert "verified" not in out
 
 
+def test_what_becomes_of_modes_operators_and_modules(run, tmp_path):
+    options = ("--training", "training", "--functions", "--report", str(tmp_path / "report.md"), "--verbose")
+    code, out, _ = run("export", "net.py:ready", "--args", "torch.randn(2, 3)", *options, "-o", "m.onnx")
+    assert code == 0
+    assert "graph main_graph (ai.onnx 18" in out
+    assert onnx.load("m.onnx").functions
+    assert "Net: done" in (tmp_path / "report.md").read_text()
+    options = ("--operator-export-type", "onnx_fallthrough", "--custom-opset", "org.pytorch.aten=3", "--no-verify")
+    code, _, _ = run("export", "net.py:Missing", "--args", "torch.randn(2, 2)", *options, "-o", "m.onnx")
+    assert code == 0
+    assert {item.domain: item.version for item in onnx.load("m.onnx").opset_import}["org.pytorch.aten"] == 3
+
+
 def test_capture_export_and_external_data(run):
     code, out, _ = run(
         "export",
@@ -172,6 +185,7 @@ def test_capture_export_and_external_data(run):
         (["export", "net.py:Net", "--args", "torch.randn(2,3)", "--dynamic", "y:0=b"], 2, "dynamic_axes names 'y'"),
         (["export", "net.py:Net", "--args", "torch.randn(2,3)", "--weights", "none.pt"], 2, "none.pt"),
         (["export", "net.py:Net", "--args", "torch.randn(2,3)", "--opset", "6"], 2, "7<=x<=28"),
+        (["export", "net.py:Net", "--args", "torch.randn(2,3)", "--custom-opset", "acme"], 2, "DOMAIN=VERSION"),
         (["export", "net.py:Net", "--args", "torch.randn(2,3)", "-o", "no/folder/m.onnx"], 1, "no/folder"),
         (["export", "net.py:Net", "--args", "torch.randn(2,3)", "-p", "absent"], 1, "no plugin named 'absent'"),
         (["export", "net.py:Fails", "--args", "torch.randn(2,3)"], 1, "out of luck"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from onnx_exporter._export import DEFAULT_OPSET
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
+from onnx_exporter.errors import ArgumentError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,3 +41,51 @@ def plugin_options(command: Command) -> Command:
         metavar="[no:]NAME",
         help="Insist on a plugin, or with no: leave it out; can be repeated.",
     )(command)
+
+
+def kind_options(command: Command) -> Command:
+    """What becomes of modes, operators, weights and modules."""
+    for option in reversed(
+        (
+            click.option(
+                "--training",
+                type=click.Choice(["EVAL", "PRESERVE", "TRAINING"], case_sensitive=False),
+                default="EVAL",
+                show_default=True,
+                help="Mode of the model.",
+            ),
+            click.option(
+                "--operator-export-type",
+                type=click.Choice(["ONNX", "ONNX_FALLTHROUGH", "ONNX_ATEN_FALLBACK", "ONNX_ATEN"], case_sensitive=False),
+                default="ONNX",
+                show_default=True,
+                help="What becomes of operators that nobody converts.",
+            ),
+            click.option(
+                "--custom-opset", multiple=True, metavar="DOMAIN=VERSION", help="Version of a custom domain; can be repeated."
+            ),
+            click.option(
+                "--constant-folding/--no-constant-folding",
+                default=True,
+                help="Whether to store what is computed from weights alone.",
+            ),
+            click.option("--functions", is_flag=True, help="Write modules as ONNX local functions (from opset 15 on)."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def parse_custom_opsets(given: Sequence[str]) -> dict[str, int]:
+    """Returns the versions by domain.
+
+    Raises:
+        ArgumentError: If an item is not DOMAIN=VERSION.
+    """
+    versions = {}
+    for item in given:
+        domain, _, version = item.partition("=")
+        if not domain or not version.isdigit():
+            raise ArgumentError(f"--custom-opset {item!r} must be DOMAIN=VERSION, such as com.acme=2")
+        versions[domain] = int(version)
+    return versions

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from onnx_exporter._cli._display import StageDisplay
-from onnx_exporter._cli._options import opset_option, plugin_options
+from onnx_exporter._cli._options import kind_options, opset_option, parse_custom_opsets, plugin_options
 from onnx_exporter._cli._target import evaluate_args, load_model, parse_dynamic, parse_keywords
+from onnx_exporter._enums import OperatorExportTypes, TrainingMode
 from onnx_exporter._export import export as run_export
 from onnx_exporter._export import input_names_of
 
@@ -33,6 +34,9 @@ from onnx_exporter._export import input_names_of
 @click.option("--verify/--no-verify", default=True, help="Whether to compare the file with PyTorch under ONNX Runtime.")
 @click.option("--rtol", type=float, help="Relative tolerance of the comparison.")
 @click.option("--atol", type=float, help="Absolute tolerance of the comparison.")
+@click.option("--report", type=click.Path(dir_okay=False), metavar="FILE", help="Markdown report to write, also of a failure.")
+@click.option("--verbose", is_flag=True, help="Print the graph as text.")
+@kind_options
 @plugin_options
 def export(
     model: str,
@@ -49,6 +53,13 @@ def export(
     verify: bool,
     rtol: float | None,
     atol: float | None,
+    report: str | None,
+    verbose: bool,
+    training: str,
+    operator_export_type: str,
+    custom_opset: tuple[str, ...],
+    constant_folding: bool,
+    functions: bool,
     plugin: tuple[str, ...],
     prefer: tuple[str, ...],
 ) -> None:
@@ -73,18 +84,25 @@ def export(
             verify=verify,
             rtol=rtol,
             atol=atol,
+            report=report or False,
+            verbose=verbose,
+            training=TrainingMode.__members__[training],
+            operator_export_type=OperatorExportTypes.__members__[operator_export_type],
+            custom_opsets=parse_custom_opsets(custom_opset),
+            do_constant_folding=constant_folding,
+            export_modules_as_functions=functions,
             plugins=plugin,
             prefer=prefer,
             progress=display,
         )
-    _report(result)
+    _show(result)
 
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def _report(result: Any) -> None:
+def _show(result: Any) -> None:
     file = result.file
     beside = f" and {file.external_path} ({_size(file.data_size)})" if file.external_path else ""
     plugins = ", ".join(name for name in result.plugins if not name.startswith("symbolic_opset"))
