@@ -19,19 +19,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from operator_peers import PEERS
-from operator_report import report, totals
+from operator_report import PEER_OPSETS, PEER_SAMPLES, report, totals
 
-OPSETS = (9, 13, 17, 18, 20)
 START, END = "<!-- operator_coverage -->", "<!-- /operator_coverage -->"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ops", nargs="*", default=[], help="Patterns of names in op_db; all operators unless given.")
-    parser.add_argument("--opsets", nargs="*", type=int, default=OPSETS)
+    parser.add_argument("--opsets", nargs="*", type=int, default=PEER_OPSETS)
     parser.add_argument("--dtypes", nargs="*", default=["float32"])
     parser.add_argument("--kinds", nargs="*", default=["call"], choices=["call", "inplace", "dynamic"])
-    parser.add_argument("--samples", type=int, default=6)
+    parser.add_argument("--samples", type=int, default=PEER_SAMPLES)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--peers", action="store_true", help="Measure torch.onnx's exporters on the same samples too.")
     parser.add_argument("--methods", nargs="*", choices=["ours", *PEERS], help="Measure only these.")

@@ -24,39 +24,48 @@ ABSENT = """## UNSUPPORTED: operators without a symbolic function
 
 
 def totals(rows: Iterable[Row]) -> str:
-    """How many operators are right, wrong, in error or refused: float32 by method and opset, other types and kinds in short."""
-    cells: dict[tuple[str, str], dict[tuple[str, int], _Count]] = collections.defaultdict(dict)
-    for row in rows:
-        counts = cells[row["column"], row["kind"]]
-        counts.setdefault((row["method"], row["opset"]), _Count()).add(row)
+    """How many operators are right, wrong, in error or refused: float32 by method and opset, all types and kinds in short.
+
+    Beside peers only what they were measured on counts: `PEER_OPSETS` and the first `PEER_SAMPLES` samples.
+    """
+    rows = list(rows)
+    plain = [row for row in rows if (row["column"], row["kind"]) == ("float32", "call")]
+    with_peers = any(row["method"] != "ours" for row in plain)
+    methods: dict[tuple[str, int], _Count] = {}
+    for row in plain:
+        if not with_peers or (row["opset"] in PEER_OPSETS and row["sample"] < PEER_SAMPLES):
+            methods.setdefault((row["method"], row["opset"]), _Count()).add(row)
     lines = []
-    for (column, kind), counts in cells.items():
-        if (column, kind) == ("float32", "call") or len({method for method, _ in counts}) > 1:
-            lines += ["", f"{column}, {kind}:", "", _BY_METHOD, "| --- " * 8 + "|"]
-            for (method, opset), count in sorted(counts.items(), key=lambda item: (item[0][0] != "ours", item[0])):
-                lines.append(f"| {method} | {opset} | {' | '.join(map(str, count.numbers()))} |")
-    others = {key: counts for key, counts in cells.items() if key != ("float32", "call")}
-    return "\n".join([*lines, *_others(others), ""])
+    if methods:
+        lines += ["", "float32, call:", "", _BY_METHOD, "| --- " * 8 + "|"]
+    for (method, opset), count in sorted(methods.items(), key=lambda item: (item[0][0] != "ours", item[0])):
+        lines.append(f"| {method} | {opset} | {' | '.join(map(str, count.numbers()))} |")
+    groups: dict[tuple[str, str], dict[int, _Count]] = {}
+    for row in rows:
+        if row["method"] == "ours":
+            groups.setdefault((row["column"], row["kind"]), {}).setdefault(row["opset"], _Count()).add(row)
+    if groups.keys() - {("float32", "call")}:
+        lines += _in_short(groups)
+    return "\n".join([*lines, ""])
 
 
+PEER_OPSETS = (9, 13, 17, 18, 20)
+PEER_SAMPLES = 6
 _BY_METHOD = "| method | opset | operators | right | wrong | error | refused | fail the checker |"
 
 
-def _others(cells: Mapping[tuple[str, str], Mapping[tuple[str, int], _Count]]) -> list[str]:
-    """A line for each type and kind, a column for each opset."""
-    opsets = sorted({opset for counts in cells.values() for method, opset in counts if method == "ours"})
-    if not opsets:
-        return []
+def _in_short(groups: Mapping[tuple[str, str], Mapping[int, _Count]]) -> list[str]:
+    """A line for each type and kind, a column for each opset at which they were measured."""
+    opsets = sorted({opset for key, counts in groups.items() if key != ("float32", "call") for opset in counts})
     lines = ["", "ours, right / refused at each opset:", ""]
     lines += [f"| type, kind | operators | {' | '.join(map(str, opsets))} | wrong | error | by onnx.reference |"]
     lines += ["| --- " * (len(opsets) + 5) + "|"]
-    for (column, kind), counts in cells.items():
-        ours = {opset: count for (method, opset), count in counts.items() if method == "ours"}
-        numbers = {opset: count.numbers() for opset, count in ours.items()}
+    for (column, kind), counts in groups.items():
+        numbers = {opset: count.numbers() for opset, count in counts.items() if opset in opsets}
         shown = [f"{numbers[opset][1]} / {numbers[opset][4]}" if opset in numbers else "" for opset in opsets]
         entries = max((count[0] for count in numbers.values()), default=0)
         wrong, error = (max((count[index] for count in numbers.values()), default=0) for index in (2, 3))
-        referenced = set().union(*(count.referenced for count in ours.values()))
+        referenced = {name for opset in numbers for name in counts[opset].referenced}
         lines.append(f"| {column}, {kind} | {entries} | {' | '.join(shown)} | {wrong} | {error} | {len(referenced)} |")
     return lines
 

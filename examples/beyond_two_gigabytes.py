@@ -1,6 +1,6 @@
 """A model beyond 2 GB: its weights go to a file beside it, by themselves."""
 
-import os
+from pathlib import Path
 
 import onnxruntime
 import torch
@@ -20,5 +20,5 @@ print(f"{result.file.path}: {result.file.size} bytes; {result.file.external_path
 session = onnxruntime.InferenceSession("large.onnx", providers=["CPUExecutionProvider"])
 x = torch.ones(1, SIDE)
 assert (session.run(None, {"input": x.numpy()})[0] == 2).all()
-os.remove(result.file.path)
-os.remove(result.file.external_path)
+for path in (result.file.path, result.file.external_path):
+    Path(path).unlink()

@@ -8,6 +8,7 @@ from onnx_exporter._export import DEFAULT_OPSET, export
 from onnx_exporter._modes import select_model_mode_for_export
 from onnx_exporter._optable import OpTable
 from onnx_exporter._plugins import PluginInfo, installed_plugins
+from onnx_exporter._pretty_string import export_to_pretty_string
 from onnx_exporter._result import ExportResult
 from onnx_exporter._values import Value
 from onnx_exporter._warnings import ExportWarning
@@ -58,6 +59,7 @@ __all__ = [
     "disable_log",
     "enable_log",
     "export",
+    "export_to_pretty_string",
     "hookimpl",
     "installed_plugins",
     "is_in_onnx_export",

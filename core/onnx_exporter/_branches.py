@@ -36,14 +36,14 @@ def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
     condition = node.arguments["condition"]
     known = _proven(engine.value(condition).ir) if isinstance(condition, SourceValue) else condition
     if known is not None:
-        return _convert_block(engine, node.blocks[0 if known else 1])
+        return convert_block(engine, node.blocks[0 if known else 1])
     test = engine.value(condition)
     context = GraphContext(engine, engine.builder, node, node.arguments, [])
     graphs: list[ir.Graph | None] = []
     results: list[Sequence[Value] | None] = []
     for block in node.blocks:
         with context.subgraph() as branch:
-            outputs = _convert_block(engine, block)
+            outputs = convert_block(engine, block)
             branch.outputs = [test] if outputs is None else outputs
         graphs.append(branch.graph)
         results.append(None if outputs is None else branch.outputs)
@@ -70,7 +70,8 @@ def _proven(value: ir.Value) -> Any:
     return None if None in operands else bool(_COMPARISONS[node.op_type](*operands))
 
 
-def _convert_block(engine: Engine, block: SourceGraph) -> list[Value] | None:
+def convert_block(engine: Engine, block: SourceGraph) -> list[Value] | None:
+    """Converts a block where the builder is now; None if it depends on what cannot be converted."""
     engine.nodes(block.nodes)
     if any(output in engine.tainted for output in block.outputs):
         return None

@@ -101,6 +101,7 @@ class Builder:
         self.symbols = _dims.Symbols()
         self.symbol_names: dict[str, str] = {}
         self.nodes: list[ir.Node] = []
+        self.functions: dict[ir.OperatorIdentifier, ir.Function] = {}
         self._names: set[str] = set()
         self._counters: dict[str, int] = defaultdict(int)
         self._constants: dict[tuple[Any, ...], Value] = {}
@@ -265,15 +266,32 @@ class Builder:
             )
         return schema
 
+    def add_function(self, function: ir.Function) -> None:
+        """Has the file hold a function, if nodes call it, and declares the domains that it uses.
+
+        Raises:
+            NodeError: If it holds another one by that name.
+        """
+        known = self.functions.setdefault(function.identifier(), function)
+        if known is not function and ir.serde.serialize_function(known) != ir.serde.serialize_function(function):
+            raise NodeError(f"there are two different functions {function.domain}::{function.name}")
+        for domain, version in function.opset_imports.items():
+            if domain not in self.domains:
+                self.declare_domain(domain, version)
+
     @contextmanager
-    def block(self) -> Iterator[list[ir.Node]]:
-        """While active, nodes go into a sub-graph; yields the list that they go into."""
-        outer, self.nodes = self.nodes, []
-        self._made.append({})
+    def block(self, nodes: list[ir.Node] | None = None) -> Iterator[list[ir.Node]]:
+        """While active, nodes go into a sub-graph; yields the list that they go into.
+
+        Args:
+            nodes: A list to go on with. What is around it may have grown since, behind its node, so nothing of that is shared.
+        """
+        outer, self.nodes = self.nodes, [] if nodes is None else nodes
+        made, self._made = self._made, [*self._made, {}] if nodes is None else [{}]
         try:
             yield self.nodes
         finally:
-            self._made.pop()
+            self._made = made
             self.nodes = outer
 
 

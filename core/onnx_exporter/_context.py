@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from onnx_exporter._builder import Builder, NodeError, Origin, schema_of
+from onnx_exporter._builder import Builder, NodeError, Origin, TypeNotSupported, schema_of
 from onnx_exporter._registry import Candidate
 from onnx_exporter._source.graph import SourceNode
 from onnx_exporter._values import Value
@@ -20,6 +20,9 @@ from onnx_exporter.helpers import dtypes
 
 if TYPE_CHECKING:
     from onnx_exporter._engine import Engine
+
+
+_NARROW = (torch.float16, torch.bfloat16)
 
 
 class Unsupported(Exception):  # noqa: N818 - it passes the operator on to the next provider; it is no error yet
@@ -96,6 +99,8 @@ class GraphContext:
             outputs: Number of outputs.
             attributes: By their ONNX names; None drops one. The ``alpha_f=`` style of torch.onnx works too.
 
+        16-bit floats that the operator does not take at the target opset are computed in float32, which holds them all.
+
         Raises:
             SymbolicError: If the node does not fit the ONNX schema at the target opset.
         """
@@ -104,8 +109,20 @@ class GraphContext:
             domain = ""
         like = next((item for item in inputs if isinstance(item, Value)), None)
         values = [self._input(item, like) for item in inputs]
-        made = self._add(name, values, attributes, outputs=outputs, domain=domain)
+        options = {"outputs": outputs, "domain": domain}
+        try:
+            made = self._add(name, values, attributes, **options)
+        except TypeNotSupported:
+            narrow = next((value.dtype for value in values if value is not None and value.dtype in _NARROW), None)
+            if narrow is None:
+                raise
+            wide = [value if value is None or value.dtype != narrow else self._cast(value, torch.float32) for value in values]
+            made = self._add(name, wide, attributes, **options)
+            made = tuple(value if value.dtype != torch.float32 else self._cast(value, narrow) for value in made)
         return made[0] if outputs == 1 else made
+
+    def _cast(self, x: Value, dtype: torch.dtype) -> Value:
+        return self._add("Cast", [x], {"to": int(dtypes.to_onnx(dtype))})[0]
 
     def _add(self, name: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any], **options: Any) -> tuple[Value, ...]:
         """Appends a node that comes from the call which is being converted."""

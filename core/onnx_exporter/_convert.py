@@ -28,6 +28,8 @@ from onnx_exporter._warnings import warn
 from onnx_exporter.errors import ArgumentError, CaptureError
 from onnx_exporter.helpers import dtypes
 
+_FIRST_WITH_BFLOAT16 = 13
+
 
 def purify(graph: SourceGraph, plugin_set: PluginSet, *, fold_weights: bool = True) -> SourceGraph:
     """Rewrites a captured graph until it only computes: no writes, no dead nodes, no constant parts.
@@ -62,6 +64,7 @@ def convert(
     custom_opsets: Mapping[str, int] | None = None,
     modules_as_functions: Mapping[str, torch.nn.Module] | None = None,
     notes_sources: bool = False,
+    inlines_functions: bool = True,
 ) -> ir.Model:
     """Converts a pure graph, which stays as it is.
 
@@ -76,6 +79,7 @@ def convert(
         custom_opsets: Versions of domains other than ai.onnx, whatever plugins declare; 1 for those that nobody names.
         modules_as_functions: The modules, by path, whose calls become local functions (see `select_modules`).
         notes_sources: Whether each node's ``doc_string`` says which line of the user's model it comes from.
+        inlines_functions: Whether an ``autograd.Function`` that nobody converts is replaced by what it computes.
 
     Raises:
         ArgumentError: If a name or a version is wrong, or ONNX lacks the type of an input.
@@ -84,13 +88,15 @@ def convert(
     """
     if not graph.outputs:
         raise CaptureError("the model returns no tensor, so there is nothing to export; forward must return tensors")
+    _check_dtypes(graph, opset)
     names = _output_names(output_names, [value.name for value in graph.inputs], len(graph.outputs))
     check_dynamic_names(dynamic_axes, [value.name for value in graph.inputs], names)
     versions = checked_custom_opsets(custom_opsets)
     builder = Builder(opset, versions, shares_sizes=not modules_as_functions)
     for name in names:
         builder.reserve(name)
-    engine = Engine(plugin_set.registry, builder, FALLBACKS[operator_export_type.name])
+    fallback = FALLBACKS[operator_export_type.name]
+    engine = Engine(plugin_set.registry, builder, fallback, inlines_functions=inlines_functions)
     graph_inputs = []
     for source in graph.inputs:
         assert source.type.dtype is not None and source.type.shape is not None
@@ -114,7 +120,7 @@ def convert(
     for onnx_pass in plugin_set.passes("onnx"):
         onnx_pass(model)
     if modules_as_functions:
-        extract_functions(model, modules_as_functions, builder.constants)
+        extract_functions(model, modules_as_functions, builder.constants, versions)
     if notes_sources:
         note_sources(model)
     if unused := sorted(versions.keys() - model.opset_imports.keys()):
@@ -122,6 +128,17 @@ def convert(
             f"custom_opsets names {', '.join(map(repr, unused))}, of which the model uses no operator; left out",
         )
     return model
+
+
+def _check_dtypes(graph: SourceGraph, opset: int) -> None:
+    """Refuses an input or result of a type that no operator of the opset takes."""
+    for role, values in (("input", graph.inputs), ("result", graph.outputs)):
+        for value in values:
+            if value.type.dtype == torch.bfloat16 and opset < _FIRST_WITH_BFLOAT16:
+                raise ArgumentError(
+                    f"{role} {value.name!r} is bfloat16, which ONNX operators take from opset {_FIRST_WITH_BFLOAT16} on; "
+                    f"export at opset_version={_FIRST_WITH_BFLOAT16} or later, or in another dtype"
+                )
 
 
 def checked_custom_opsets(given: Any) -> dict[str, int]:

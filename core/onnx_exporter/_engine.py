@@ -10,16 +10,19 @@ import torch
 
 from onnx_exporter._arguments import NotConstantError
 from onnx_exporter._attributes import to_tensor
+from onnx_exporter._blame import called, symbolic_error
 from onnx_exporter._branches import convert_if
-from onnx_exporter._builder import Builder, NodeError, TypeNotSupported
+from onnx_exporter._builder import Builder, TypeNotSupported
 from onnx_exporter._context import GraphContext, Unsupported
 from onnx_exporter._failures import Failures
 from onnx_exporter._fallback import Fallback, pass_through
+from onnx_exporter._loops import convert_loop
 from onnx_exporter._reconcile import reconcile
 from onnx_exporter._registry import Candidate, Registry
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue, map_values
 from onnx_exporter._values import Value
-from onnx_exporter.compat._calling import call_by_position, call_delegated, call_symbolic
+from onnx_exporter.compat._calling import call_by_position, call_delegated, call_symbolic, place_of
+from onnx_exporter.compat._duck_graph import DuckGraph
 from onnx_exporter.errors import ExportError, SymbolicError
 from onnx_exporter.helpers import dtypes, emit
 
@@ -30,6 +33,8 @@ _IGNORED_ARGUMENTS = frozenset(
 """Arguments that say where or how to compute, not what. `enable_gqa` is told by the shapes."""
 
 _DECLINED = (Unsupported, NotConstantError, TypeNotSupported)
+
+_CONTROL_FLOW = {"prim::If": convert_if, "prim::Loop": convert_loop}
 
 
 class Engine:
@@ -52,6 +57,8 @@ class Engine:
         self.env: dict[SourceValue, Value] = {}
         self.failures = Failures(registry, builder.opset)
         self.tainted: set[SourceValue] = set()
+        self.duck_graph: DuckGraph | None = None
+        """What functions written for torch.onnx see; made for the first of them."""
 
     def run(self, graph: SourceGraph) -> list[Value]:
         """Converts every node and returns the graph's outputs.
@@ -73,7 +80,8 @@ class Engine:
                 if not self._candidates(node) and not self._can_fall_back(node):
                     self.failures.note(node, [])
                 continue
-            results = convert_if(self, node) if node.op == "prim::If" else self._convert(node)
+            convert = _CONTROL_FLOW.get(node.op)
+            results = self._convert(node) if convert is None else convert(self, node)
             if results is None:
                 self.tainted.update(node.outputs)
             else:
@@ -152,7 +160,7 @@ class Engine:
             raise
         except Exception as error:
             # RecursionError, TypeError and the like in a symbolic function, or a node that ONNX does not allow
-            raise self._symbolic_error(context.node, candidate.full_name, error) from error
+            raise symbolic_error(context.node, arguments, candidate.full_name, error) from error
         return _as_results(result)
 
     def _bind_arguments(self, context: GraphContext, candidate: Candidate, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +170,7 @@ class Engine:
         for name, parameter in signature.items():
             if name not in arguments:
                 if parameter.required:
-                    self._refuse_parameter(context.node, candidate, name)
+                    self._refuse_parameter(context.node, candidate, name, arguments)
                 continue
             try:
                 keywords[parameter.keyword] = parameter.convert(arguments[name], self._to_value)
@@ -173,12 +181,12 @@ class Engine:
             self._promote(context, candidate, keywords)
         return keywords
 
-    def _refuse_parameter(self, node: SourceNode, candidate: Candidate, name: str) -> NoReturn:
+    def _refuse_parameter(self, node: SourceNode, candidate: Candidate, name: str, arguments: Mapping[str, Any]) -> NoReturn:
         """A function for all overloads need not fit each of them; one for this overload must."""
         message = f"parameter {name!r} is no argument of {node.qualified_name}"
         if node.overload and candidate.entry.name == node.op:
             raise Unsupported(message)
-        raise self._symbolic_error(node, candidate.full_name, TypeError(message))
+        raise symbolic_error(node, arguments, candidate.full_name, TypeError(message))
 
     def _to_value(self, argument: Any) -> Value:
         if isinstance(argument, torch.Tensor):
@@ -267,7 +275,7 @@ class Engine:
         except ExportError:
             raise
         except Exception as error:  # as in _invoke
-            raise self._symbolic_error(context.node, name, error) from error
+            raise symbolic_error(context.node, context.arguments, name, error) from error
         return _as_results(result)
 
     def pass_through(self, context: GraphContext, op_type: str, attributes: Mapping[str, Any]) -> list[Value]:
@@ -280,9 +288,12 @@ class Engine:
         function = node.attributes["function"]
         symbolic = getattr(function, "symbolic", None)
         if symbolic is not None:
-            name = f"{function.__qualname__}.symbolic"
+            name = f"{function.__qualname__}.symbolic at {place_of(symbolic)}"
             return self._ask(
-                context, name, reasons, lambda: call_symbolic(symbolic, context, list(context.arguments.values()), {})
+                context,
+                name,
+                reasons,
+                lambda: call_symbolic(symbolic, context, list(context.arguments.values()), {}, keeps_objects=True),
             )
         if not node.blocks or not self._inlines_functions:
             return None
@@ -301,6 +312,9 @@ class Engine:
         op, _, overload = name.partition(".")
         candidates = self.registry.candidates(op, overload, self.builder.opset)
         if not candidates:
+            later = self.registry.available_from(op, overload, self.builder.opset)
+            if later is not None:
+                raise Unsupported(f"it is built on {name}, which is converted from opset {later} on")
             raise SymbolicError(
                 f"{context.node.qualified_name} is built on {name}, which nobody converts at opset {self.builder.opset}"
             )
@@ -347,25 +361,17 @@ class Engine:
     def _bind(self, node: SourceNode, results: Sequence[Any]) -> None:
         if len(results) < len(node.outputs):
             raise SymbolicError(
-                f"{node.qualified_name} has {len(node.outputs)} results, its symbolic function gave {len(results)}\n"
-                f"  at {node.location}"
+                f"{called(node)} has {len(node.outputs)} results, its symbolic function gave {len(results)}\n  at {node.location}"
             )
         for output, result in zip(node.outputs, results, strict=False):
             if result is None:
                 continue
             if not isinstance(result, Value):
                 result = self._to_value(result)
+            reconcile(node, output.type, result, self.builder)
             if result.is_number != output.type.is_number:
                 result = Value(result.ir, elements=result.elements, is_number=output.type.is_number)
-            reconcile(node, output.type, result, self.builder)
             self.env[output] = result
-
-    def _symbolic_error(self, node: SourceNode, by: str, error: Exception) -> SymbolicError:
-        kind = "" if isinstance(error, NodeError) else f"{type(error).__name__}: "
-        return SymbolicError(
-            f"converting {node.qualified_name} failed: {kind}{error}\n  at {node.location}\n  by {by}\n"
-            "  this is a bug of the symbolic function, not of the model"
-        )
 
 
 def _by_parameters(arguments: Mapping[str, Any], parameters: Sequence[str]) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onnx_exporter._blame import called
 from onnx_exporter._registry import Registry
 from onnx_exporter._source.graph import SourceNode
 from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError
@@ -27,10 +28,7 @@ class Failures:
 
     def note(self, node: SourceNode, reasons: Sequence[str]) -> None:
         """Notes that nobody converts a node, and why each who was asked declined."""
-        name = node.qualified_name
-        if node.op == "prim::PythonOp":
-            function = node.attributes["function"]
-            name = f"autograd.Function {function.__module__}:{function.__qualname__}"
+        name = called(node)
         places, known = self._known.setdefault(name, ([], []))
         if str(node.location) not in places:
             places.append(str(node.location))

@@ -186,7 +186,7 @@ def _is_aten(node: SourceNode) -> bool:
 
 def _can_stay(node: SourceNode) -> bool:
     """Control flow has blocks, and higher-order operators take graphs: neither is one node."""
-    return not node.blocks and not node.op.startswith("higher_order::")
+    return node.op == "prim::PythonOp" or not (node.blocks or node.op.startswith("higher_order::"))
 
 
 FALLBACKS = {

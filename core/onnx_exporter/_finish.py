@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,12 +64,31 @@ def finish(
         listed = {id(value) for value in weights_as_inputs}
         graph_inputs += [value for value in initializers if id(value) in listed]
     _tidy_shapes(builder, nodes, graph_inputs, results)
-    domains = {"", *(node.domain for node in with_inner(nodes))}
+    functions = _called(builder, nodes)
+    domains = {"", *(node.domain for body in (nodes, *functions) for node in with_inner(body))}
     imports = {domain: version for domain, version in builder.domains.items() if domain in domains}
     graph = ir.Graph(graph_inputs, results, nodes=nodes, initializers=initializers, opset_imports=imports, name="main_graph")
     return ir.Model(
-        graph, ir_version=ir_version, producer_name=PRODUCER, producer_version=producer_version, metadata_props=dict(metadata)
+        graph,
+        ir_version=ir_version,
+        producer_name=PRODUCER,
+        producer_version=producer_version,
+        metadata_props=dict(metadata),
+        functions=functions,
     )
+
+
+def _called(builder: Builder, nodes: Iterable[ir.Node]) -> list[ir.Function]:
+    """The functions that nodes call, and those that these call."""
+    called: dict[ir.OperatorIdentifier, ir.Function] = {}
+    pending: list[Iterable[ir.Node]] = [nodes] if builder.functions else []
+    while pending:
+        for node in with_inner(pending.pop()):
+            function = builder.functions.get(node.op_identifier())
+            if function is not None and node.op_identifier() not in called:
+                called[node.op_identifier()] = function
+                pending.append(function)
+    return list(called.values())
 
 
 def ir_version_of(opset: int) -> int:

@@ -39,7 +39,12 @@ def select_modules(model: Any, given: bool | Collection[type[torch.nn.Module]]) 
     return {path: module for path, module in modules if given is True or type(module) in given}
 
 
-def extract_functions(model: ir.Model, modules: Mapping[str, torch.nn.Module], constants: Collection[ir.Value]) -> None:
+def extract_functions(
+    model: ir.Model,
+    modules: Mapping[str, torch.nn.Module],
+    constants: Collection[ir.Value] = (),
+    versions: Mapping[str, int] | None = None,
+) -> None:
     """Makes a local function of each call of `modules`, in place.
 
     The function's domain is the Python module of the class and its name that of the class. A call of the same class with
@@ -52,6 +57,7 @@ def extract_functions(model: ir.Model, modules: Mapping[str, torch.nn.Module], c
         model: The finished model. Its nodes carry the calls around them.
         modules: The modules by path.
         constants: Its small constants, which a body repeats; other initializers are inputs of functions.
+        versions: Versions of the functions' domains; 1 for those that are not named.
     """
     small = set(constants)
     items, inline = calls_of(model.graph, modules.keys(), small.__contains__)
@@ -60,7 +66,7 @@ def extract_functions(model: ir.Model, modules: Mapping[str, torch.nn.Module], c
             f"export_modules_as_functions leaves {', '.join(map(repr, inline))} as they are: something outside of the call "
             "stands between its parts, so that it cannot be one node",
         )
-    _Extraction(model, modules, small).rebuild(items)
+    _Extraction(model, modules, small, versions or {}).rebuild(items)
 
 
 @dataclasses.dataclass(eq=False)
@@ -85,8 +91,11 @@ _Slot = tuple[str, ir.Attr]
 
 
 class _Extraction:
-    def __init__(self, model: ir.Model, modules: Mapping[str, torch.nn.Module], small: set[ir.Value]) -> None:
+    def __init__(
+        self, model: ir.Model, modules: Mapping[str, torch.nn.Module], small: set[ir.Value], versions: Mapping[str, int]
+    ) -> None:
         self._model = model
+        self._versions = versions
         self._modules = modules
         self._small = small
         self._structures: dict[Any, _Structure] = {}
@@ -102,7 +111,7 @@ class _Extraction:
         for structure in self._structures.values():
             function = self._function(structure)
             self._model.functions[function.identifier()] = function
-            graph.opset_imports.setdefault(structure.domain, 1)
+            graph.opset_imports.setdefault(structure.domain, self._versions.get(structure.domain, 1))
         body = _Body(self, {})
         nodes = body.emit(items, None)
         graph.remove(list(graph))
@@ -162,13 +171,11 @@ class _Extraction:
             structure.names = {}
             rows = [self._slots(call) for call in structure.calls]
             known: dict[tuple[Any, ...], str] = {}
-            counts: dict[str, int] = {}
             for place, (hint, _) in rows[0].items():
                 contents = tuple(contents_of(row[place][1]) for row in rows)
                 if len(set(contents)) > 1:
                     if contents not in known:
-                        count = counts[hint] = counts.get(hint, -1) + 1
-                        known[contents] = f"{INFERRED}{hint}_{count}" if count else f"{INFERRED}{hint}"
+                        known[contents] = _unique(f"{INFERRED}{hint}", set(known.values()))
                     structure.names[place] = known[contents]
         return structure.names
 
@@ -213,11 +220,7 @@ class _Extraction:
     def call_node(self, call: Call, inputs: Sequence[ir.Value | None], outputs: Sequence[ir.Value], attributes: Any) -> ir.Node:
         """The node that calls a function."""
         structure = self._structure_of[call]
-        stem = name = f"{call.path}/{structure.name}" if call.path else structure.name
-        number = 0
-        while name in self._node_names:
-            number += 1
-            name = f"{stem}_{number}"
+        name = _unique(f"{call.path}/{structure.name}" if call.path else structure.name, self._node_names)
         self._node_names.add(name)
         metadata = Origin(plugin=PRODUCER, module=call.path).metadata()
         return ir.Node(structure.domain, structure.name, inputs, attributes, outputs=outputs, name=name, metadata_props=metadata)
@@ -290,6 +293,15 @@ class _Body:
             for output in node.outputs if names is not None else ():
                 output.shape = None  # it may be another one in another call
         return copy
+
+
+def _unique(stem: str, taken: Collection[str]) -> str:
+    """A name that is not taken."""
+    name, number = stem, 0
+    while name in taken:
+        number += 1
+        name = f"{stem}_{number}"
+    return name
 
 
 def _innermost_first(items: Sequence[Item]) -> Iterator[Call]:

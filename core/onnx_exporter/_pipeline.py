@@ -19,6 +19,7 @@ from onnx_exporter._convert import convert, purify
 from onnx_exporter._frontends._dynamic import common_range
 from onnx_exporter._frontends._inputs import ModelInputs, model_inputs, split_args
 from onnx_exporter._frontends.captured import Captured
+from onnx_exporter._frontends.script import Scripted, capture_script
 from onnx_exporter._local_functions import select_modules
 from onnx_exporter._modes import select_model_mode_for_export
 from onnx_exporter._options import Options
@@ -31,7 +32,7 @@ from onnx_exporter._text import to_text
 from onnx_exporter._verify import verify_file
 from onnx_exporter._warnings import warn
 from onnx_exporter._write import WrittenFile, check_target, write_model, write_model_to_stream
-from onnx_exporter.compat import exporting
+from onnx_exporter.compat._running import exporting
 from onnx_exporter.errors import ArgumentError, CaptureError, CheckerError
 
 Target = str | os.PathLike[str] | IO[bytes] | None
@@ -119,6 +120,8 @@ class _Export:
 
             inputs = settle_automatic(self.module, inputs)
             return capture_export(self.module, inputs), inputs
+        if isinstance(self.module, Scripted):
+            return capture_script(self.module, inputs), inputs
         from onnx_exporter._frontends.trace import capture_trace
 
         return capture_trace(self.module, inputs), inputs
@@ -149,6 +152,7 @@ class _Export:
             custom_opsets=options.custom_opsets,
             modules_as_functions=self.functions,
             notes_sources=bool(options.verbose) or options.doc_strings,
+            inlines_functions=options.autograd_inlining,
         )
 
     def _describe(self, model: ir.Model, inputs: ModelInputs) -> None:
@@ -177,7 +181,7 @@ class _Export:
                 result=result,
                 ranges=ranges,
                 weights=self.weights,
-                alt_args=options.verify_args or (),
+                alt_args=[_alternative(module, args) for args in options.verify_args or ()],
                 rtol=options.rtol,
                 atol=options.atol,
                 custom_op_libraries=options.custom_op_libraries,
@@ -195,10 +199,7 @@ def module_of(model: Any) -> Any:
         ArgumentError: If it is neither, nor a function.
     """
     if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
-        raise CaptureError(
-            f"model is a {type(model).__name__}; scripted and traced models cannot be converted yet: "
-            "pass the torch.nn.Module itself"
-        )
+        return Scripted(model)
     if isinstance(model, torch.export.ExportedProgram | torch.nn.Module):
         return model
     if isinstance(model, type):
@@ -234,6 +235,8 @@ def inputs_of(module: Any, args: Any, kwargs: Mapping[str, Any] | None, options:
         if options.dynamic_shapes is not None:
             raise ArgumentError("dynamic_shapes of an ExportedProgram are fixed; give them to torch.export.export")
         return inputs_of_program(module, positional or None, named, options.input_names, options.dynamic_axes)
+    if isinstance(module, Scripted):
+        positional, named = module.tensors(positional, named)
     inputs = model_inputs(module.forward, positional, named, options.input_names, options.dynamic_axes, options.dynamic_shapes)
     for kind in inputs.opaque:
         warn(
@@ -241,6 +244,14 @@ def inputs_of(module: Any, args: Any, kwargs: Mapping[str, Any] | None, options:
             "with torch.utils._pytree.register_pytree_node to have them as inputs",
         )
     return inputs
+
+
+def _alternative(module: Any, args: Any) -> Any:
+    """Other arguments, a scripted model's numbers as tensors."""
+    if not isinstance(module, Scripted):
+        return args
+    positional, named = module.tensors(*split_args(args, None))
+    return (*positional, named) if named else positional
 
 
 def _state_names(module: Any) -> list[str]:

@@ -158,13 +158,15 @@ class _ReferenceRunner(Runner):
     def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
         from onnx.reference import ReferenceEvaluator
 
+        from onnx_exporter._reference_ops import CORRECTED
+
         self.runtime = "onnx.reference"
         model = onnx.load(path)
         weights = {item.name for item in model.graph.initializer}
         self.inputs = tuple(item.name for item in model.graph.input if item.name not in weights)
         self.outputs = tuple(item.name for item in model.graph.output)
         try:
-            self._evaluator = ReferenceEvaluator(model)
+            self._evaluator = ReferenceEvaluator(model, new_ops=list(CORRECTED))
         except (NotImplementedError, RuntimeError) as error:
             raise VerificationError(
                 f"neither ONNX Runtime ({reason}) nor ONNX's reference ({error}) can run the file; export in another dtype {_OFF}"

@@ -38,7 +38,8 @@ def onnx_exporter_fallback(g: GraphContext, node: SourceNode) -> Any:
     """Converts an operator that no table converts, or returns None to decline. Added in 0.1.
 
     Args:
-        g: The graph context; ``g.arguments`` has the node's arguments by schema name.
+        g: The graph context; ``g.arguments`` has the node's arguments by schema name, ``g.pass_through`` leaves the call
+            to a runtime of one's own.
         node: The captured call.
 
     Returns:

@@ -62,6 +62,7 @@ def test_public_names() -> None:
         "disable_log",
         "enable_log",
         "export",
+        "export_to_pretty_string",
         "hookimpl",
         "installed_plugins",
         "is_in_onnx_export",

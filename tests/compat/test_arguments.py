@@ -60,16 +60,16 @@ class Model(torch.nn.Module):
         return torch.nn.functional.elu(x)
 def types(**options):
     return [node.op_type for node in oe.export(Model(), torch.randn(2), training=oe.TrainingMode.EVAL, **options).model.graph]
-assert types() == types(capture="export") == ["Elu"]
+assert types() == ["Elu"]
+try:
+    import torch._dynamo
+except ModuleNotFoundError:
+    pass  # up to PyTorch 2.8 torch.export itself imports torch.onnx
+else:
+    assert types(capture="export") == ["Elu"]
 oe.register_custom_op_symbolic("aten::elu", lambda g, x, *rest: g.op("Selu", x), 9)
 assert types() == ["Selu"]
 assert all(seen) and not oe.is_in_onnx_export()
-try:
-    oe.patch_torch_onnx().__enter__()
-except oe.ExportError as error:
-    assert "no torch.onnx" in str(error)
-else:
-    raise AssertionError
 print("fine")
 """
 
@@ -132,10 +132,11 @@ def test_a_module_that_keeps_parts_frozen() -> None:
     assert modes(model) == [False, False, False]
 
 
-@pytest.mark.parametrize("model", [torch.relu, torch.jit.freeze(torch.jit.script(nn.Linear(2, 2).eval()))], ids=["function", "frozen"])
-def test_what_has_no_mode_stays_as_it_is(model: object) -> None:
-    with select_model_mode_for_export(model, TrainingMode.TRAINING):
-        pass
+def test_what_has_no_mode_stays_as_it_is() -> None:
+    frozen = torch.jit.freeze(torch.jit.script(nn.Linear(2, 2).eval()))
+    for model in (torch.relu, frozen):
+        with select_model_mode_for_export(model, TrainingMode.TRAINING):
+            assert not hasattr(model, "training")
 
 
 def test_wrong_mode_is_told_before_anything_changes() -> None:

@@ -26,7 +26,7 @@ from onnx_exporter import patch_torch_onnx
 class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.linear = nn.Linear(3, 2)
+        self.linear = nn.Linear(3, 500)
 
     def forward(self, x: torch.Tensor, *, scale: torch.Tensor | None = None) -> torch.Tensor:
         result = nn.functional.elu(self.linear(x))
@@ -125,7 +125,7 @@ def test_a_module_that_describes_its_export() -> None:
     class Describing(base):  # type: ignore[misc, valid-type]
         def __init__(self) -> None:
             super().__init__()
-            self.linear = nn.Linear(3, 2)
+            self.linear = nn.Linear(3, 500)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.linear(x)
@@ -143,6 +143,19 @@ def test_a_module_that_describes_its_export() -> None:
         program = torch.onnx.export(Describing())
     assert program is not None and program.model.graph.inputs[0].name == "image"
     assert str(program.model.graph.inputs[0].shape) == "[batch,3]"
+
+
+def test_dynamo_export() -> None:
+    if not hasattr(torch.onnx, "dynamo_export"):
+        pytest.skip("this PyTorch has no torch.onnx.dynamo_export")
+    model = Model().eval()
+    with patch_torch_onnx():
+        fixed = torch.onnx.dynamo_export(model, torch.randn(2, 3), scale=torch.tensor(2.0))
+        options = torch.onnx.ExportOptions(dynamic_shapes=True)
+        program = torch.onnx.dynamo_export(model, torch.randn(2, 3), export_options=options)
+    assert fixed.model.producer_name == "onnx-exporter" and str(fixed.model.graph.inputs[0].shape) == "[2,3]"
+    x = torch.randn(7, 3)
+    torch.testing.assert_close(program(x)[0], model(x))
 
 
 def test_registering(tmp_path: Path) -> None:
@@ -205,6 +218,8 @@ def test_names_that_are_imported_meanwhile_are_put_back(tmp_path: Path, monkeypa
 
 
 def test_everything_is_as_it_was() -> None:
+    with patch_torch_onnx():
+        pass  # it has imported those modules of torch.onnx that it needs
     before = torchs_names()
     with patch_torch_onnx():
         assert torchs_names() != before

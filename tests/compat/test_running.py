@@ -10,11 +10,12 @@ import pytest
 import torch
 import torch.onnx
 from torch import nn
-from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
 
 import onnx_exporter
 from onnx_exporter import ArgumentError, CaptureError, TrainingMode, is_in_onnx_export
-from onnx_exporter.compat import exporting
+from onnx_exporter.compat import _torch_onnx, exporting
+
+GLOBALS = _torch_onnx.find_globals()
 
 
 class Asking(nn.Module):

@@ -331,7 +331,8 @@ def test_a_model_that_the_checker_refuses_is_written_all_the_same(tmp_path):
 
 
 def test_metadata_is_set_by_arguments():
-    result = export(nn.ReLU(), torch.randn(2), doc_string="what it does", producer_name="me", metadata_props={"author": "someone"})
+    said = {"doc_string": "what it does", "producer_name": "me", "metadata_props": {"author": "someone"}}
+    result = export(nn.ReLU(), torch.randn(2), **said)
     proto = result.model_proto
     assert (proto.doc_string, proto.producer_name) == ("what it does", "me")
     assert {"author": "someone"}.items() <= {item.key: item.value for item in proto.metadata_props}.items()
@@ -388,7 +389,7 @@ def test_a_report_tells_what_was_done(tmp_path):
     path = tmp_path / "m.onnx"
     export(Net(), X, path, report=True, verify=True, dynamic_axes={"x": {0: "batch"}})
     text = (tmp_path / "m.onnx.md").read_text()
-    for part in ("Net: done", "| capturing |", "| input | x |", "batch", "aten::_convolution", "Conv", "verified against PyTorch"):
+    for part in ("Net: done", "| capturing |", "| input | x |", "batch", "aten::_convolution", "verified against PyTorch"):
         assert part in text, part
 
 

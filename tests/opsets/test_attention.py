@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from onnx_exporter.errors import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
 Q, K, V = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 7, 8), torch.randn(2, 4, 7, 6)
@@ -119,10 +118,10 @@ CASES = [
 ]
 
 
-def test_dropout_is_refused(exporter):
-    call = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.1)  # noqa: E731
-    with pytest.raises(UnsupportedOpError, match="which is random"):
-        exporter.export(OpCase("aten::scaled_dot_product_attention", call, (Q, K, V)), 17)
+@pytest.mark.parametrize("opset", [9, 17, NEWEST])
+def test_with_everything_dropped_nothing_is_left(opset, exporter):
+    call = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=1.0)  # noqa: E731
+    exporter.check(OpCase("aten::scaled_dot_product_attention", call, (Q, K, V)), opset)
 
 
 ROWS, IDS = expand(CASES)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from onnx_exporter.errors import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
 A, B, V, W = torch.randn(3, 4), torch.randn(4, 5), torch.randn(4), torch.randn(4)
@@ -123,3 +124,8 @@ ROWS, IDS = expand(CASES)
 @pytest.mark.parametrize(("case", "opset", "capture"), ROWS, ids=IDS)
 def test_matches_eager(case, opset, capture, exporter):
     exporter.check(case, opset, capture)
+
+
+def test_names_the_opset_of_what_an_operator_is_built_on(exporter):
+    with pytest.raises(UnsupportedOpError, match=r"built on aten::linalg_inv, which is converted from opset 9 on"):
+        exporter.export(OpCase("aten::linalg_matrix_power", lambda x: torch.linalg.matrix_power(x, -2), (torch.eye(2),)), 7)

@@ -201,6 +201,15 @@ CASES = [
     ),
     row(
         "aten::linalg_inv",
+        lambda a: torch.linalg.inv_ex(a)[:],
+        torch.zeros(2, 0, 0),
+        dynamic={0: {0: "n"}},
+        others=[(torch.zeros(3, 0, 0),)],
+        opsets=(9, NEWEST),
+        label="none",
+    ),
+    row(
+        "aten::linalg_inv",
         lambda a: (torch.linalg.inv(a), a[0].inverse(), torch.linalg.inv_ex(a)),
         SQUARE,
         dynamic={0: {0: "batch"}},

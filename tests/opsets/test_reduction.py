@@ -16,6 +16,7 @@ ZERO = torch.tensor(2.5)
 BATCH = {0: {0: "batch", 2: "columns"}}
 OTHER = [(torch.linspace(-2, 3, 20).reshape(1, 2, 10),)]
 CHANGES = (7, 13, 18, 28)
+EXTREMES = torch.tensor([[1000.0, 2000.0, -1e30], [float("inf"), 0.0, 5.0], [-float("inf")] * 3, [float("nan"), 1.0, 2.0]])
 
 CASES = [
     OpCase("aten::sum", lambda x: x.sum(1), (X,), CHANGES, BATCH, OTHER, emits={"ReduceSum"}),
@@ -52,6 +53,7 @@ CASES = [
     OpCase("aten::count_nonzero", lambda x: torch.count_nonzero(x, 1), (X,), CHANGES, captures=TRACE),
     OpCase("aten::logsumexp", lambda x: torch.logsumexp(x * 50, 1), (X,), CHANGES, BATCH, OTHER, captures=TRACE),
     OpCase("aten::logsumexp", lambda x: torch.logsumexp(x, (0, 1), keepdim=True), (INTS,), CHANGES, label="int", captures=TRACE),
+    OpCase("aten::logsumexp", lambda x: torch.logsumexp(x, -1), (EXTREMES,), CHANGES, label="extremes", captures=TRACE),
     OpCase("aten::var", lambda x: x.var(-1), (X,), CHANGES, BATCH, OTHER),
     OpCase("aten::var", lambda x: x.var(unbiased=False), (X,), CHANGES, label="biased", captures=TRACE),
     OpCase(

@@ -119,6 +119,7 @@ CASES = [
     row("aten::repeat_interleave", lambda x: x.repeat_interleave(torch.tensor([2, 0, 1, 3]), 1), label="tensor"),
     row("aten::roll", lambda x: (x.roll(1), x.roll((1, -2), (0, 2)), x.roll(7, 1)), opsets=(7, 9, NEWEST)),
     row("aten::roll", lambda x: (x.roll(3), x.roll((-3, 9), (0, 1))), dynamic=ALL, others=[(Y,)], opsets=(9, 10, NEWEST)),
+    row("aten::roll", lambda x: (x.roll(1, 1), x.roll(-1, 0)), dynamic=ALL, others=[(Y,)], opsets=(7, 9, 10), label="by_one"),
     row(
         "aten::roll",
         lambda x: (x.roll((x.size(0),), (1,)), x.roll((-x.size(1), 1), (0, 1))),
@@ -134,6 +135,14 @@ CASES = [
     row("aten::flip", lambda x: x.flip(0, 1), dynamic=ALL, others=[(Y,)], opsets=(9, NEWEST)),
     row("aten::size", lambda x: x + x.size(0) * x.shape[-1] + x.numel(), dynamic=ALL, others=[(Y,)], opsets=(7, NEWEST)),
     row("aten::_shape_as_tensor", lambda x: torch._shape_as_tensor(x), dynamic=ALL, others=[(Y,)]),
+    row("aten::_reshape_from_tensor", lambda x: torch._reshape_from_tensor(x, torch.tensor([-1, 2])), opsets=(7, 14, NEWEST)),
+    row(
+        "aten::_reshape_from_tensor",
+        lambda x: torch._reshape_from_tensor(x.relu().flatten(), torch._shape_as_tensor(x)),
+        dynamic=ALL,
+        others=[(Y,)],
+        label="to the shape of another",
+    ),
     row(
         "aten::pixel_shuffle",
         lambda x: torch.pixel_shuffle(x, 2),

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from onnx_exporter._frontends._patching import patched
 from onnx_exporter._frontends.captured import is_library_file
 
 _SEQUENCES = (list, tuple, torch.Size)
@@ -35,17 +36,8 @@ def followed() -> Iterator[None]:
         (torch.Tensor, "new_tensor", _new_tensor(torch.Tensor.new_tensor)),
         (torch, "_check_with", _check(torch._check_with)),
     ]
-    before = [(owner, name, vars(owner).get(name)) for owner, name, _ in replacements]
-    try:
-        for owner, name, replacement in replacements:
-            setattr(owner, name, replacement)
+    with patched(replacements):
         yield
-    finally:
-        for owner, name, original in before:
-            if original is None:
-                delattr(owner, name)  # it was inherited
-            else:
-                setattr(owner, name, original)
 
 
 def _is_tracing() -> bool:

@@ -14,8 +14,10 @@ from unittest import mock
 import torch
 import torch.fx.experimental._config as shape_config
 
+from onnx_exporter._frontends._attention import plain_attention
+from onnx_exporter._frontends._fx_functions import marked_functions, note_calls
 from onnx_exporter._frontends._fx_rnn import whole_rnns
-from onnx_exporter._frontends.captured import is_library_file, no_fast_path
+from onnx_exporter._frontends.captured import is_library_file
 
 _LOGGERS = (
     "torch.fx.experimental.symbolic_shapes",
@@ -45,7 +47,7 @@ def run_export(
     config: Any = shape_config
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
-        stack.enter_context(no_fast_path())
+        stack.enter_context(plain_attention())
         stack.enter_context(whole_rnns())
         stack.enter_context(_whole_places())
         stack.enter_context(_quiet_log())
@@ -54,7 +56,10 @@ def run_export(
         warnings.filterwarnings("ignore", message="The tensor attribute", category=UserWarning)
         if oblivious and hasattr(config, "backed_size_oblivious"):
             stack.enter_context(config.patch({"backed_size_oblivious": True}))
-        return torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
+        calls = stack.enter_context(marked_functions())
+        program = torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
+        note_calls(program, calls)
+        return program
 
 
 @contextlib.contextmanager

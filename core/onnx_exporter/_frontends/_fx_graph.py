@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from onnx_exporter._frontends._fx_functions import OpenCalls
 from onnx_exporter._frontends._fx_numbers import number_operator
 from onnx_exporter._frontends._fx_regions import Region, autocast_casts, region_of
 from onnx_exporter._frontends._fx_types import Symbols, location_of, number_kind, type_of
@@ -35,10 +36,9 @@ class Constants:
 
     def value(self, name: str, tensor: torch.Tensor) -> SourceValue:
         """Returns the value that holds `tensor`, which is not copied."""
-        tensor = tensor.detach()
         key = _identity(tensor)
         if key not in self._values:
-            self._values[key] = SourceValue(name, type_of(tensor, Symbols()), tensor)
+            self._values[key] = SourceValue(name, type_of(tensor, Symbols()), tensor.detach())
         return self._values[key]
 
 
@@ -56,6 +56,7 @@ class GraphConverter:
         self._graph = graph
         self._symbols = symbols
         self._constants = constants
+        self._functions = OpenCalls(graph)
 
     def convert(self, module: torch.fx.GraphModule, inputs: Sequence[Argument], autocast: bool = False) -> Argument:
         """Appends the nodes of `module` to the source graph and returns what it returns.
@@ -78,6 +79,9 @@ class GraphConverter:
                 env[node] = self._region(region, env, autocast)
             elif node.target is operator.getitem and isinstance(env[node.args[0]], list):
                 env[node] = env[node.args[0]][node.args[1]]
+            elif self._functions.begins(node):
+                tensors, sizes, _ = (_resolve(argument, env) for argument in node.args)
+                env[node] = self._functions.begin(node, tensors, sizes)
             elif getattr(node.target, "__name__", "") not in _MODE_SWITCHES:
                 env[node] = self._call(node, env, autocast)
         return None
@@ -93,7 +97,9 @@ class GraphConverter:
     def _call(self, node: torch.fx.Node, env: dict[torch.fx.Node, Argument], autocast: bool) -> Argument:
         args = [_resolve(argument, env) for argument in node.args]
         kwargs = {name: _resolve(argument, env) for name, argument in node.kwargs.items()}
-        if isinstance(node.target, torch._ops.OpOverload):
+        if self._functions.ends(node):
+            made = self._functions.end(node, args[0], [], location_of(node))
+        elif isinstance(node.target, torch._ops.OpOverload):
             made = self._operator(node, node.target, args, kwargs)
         elif node.target is getattr(torch, "sym_sum", None):
             return self._sum(node, args[0])

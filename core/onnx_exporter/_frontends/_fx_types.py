@@ -50,7 +50,9 @@ def type_of(value: Any, symbols: Symbols) -> SourceType:
         if value.layout is not torch.strided:
             return SourceType(value.dtype, tuple(symbols.dim(size) for size in value.shape))
         shape = tuple(symbols.dim(size) for size in value.shape)
-        return SourceType(value.dtype, shape, False, _example(value.stride()), _example(value.shape))
+        return SourceType(
+            value.dtype, shape, False, _example(value.stride()), _example(value.shape), requires_grad=value.requires_grad
+        )
     kind = number_kind(value)
     return UNKNOWN if kind is None else SourceType(_NUMBER_DTYPES[kind], (), is_number=True)
 

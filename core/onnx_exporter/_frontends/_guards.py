@@ -10,8 +10,6 @@ import textwrap
 from collections.abc import Iterable
 from types import CodeType
 
-from onnx_exporter._frontends.captured import is_library_file
-
 _REPORTS = frozenset(
     {"warn", "warning", "warning_once", "warn_once", "warn_explicit", "debug", "info", "error", "critical", "exception", "log"}
     | {"print"}
@@ -27,7 +25,7 @@ def is_guard(filename: str, line: int) -> bool:
 
     Such a check passed while tracing; that it is missing in the file changes no result.
     """
-    return line in _guard_lines("".join(linecache.getlines(filename)), is_library_file(filename))
+    return line in _guard_lines("".join(linecache.getlines(filename)))
 
 
 def is_guard_in(code: CodeType, line: int) -> bool:
@@ -37,7 +35,7 @@ def is_guard_in(code: CodeType, line: int) -> bool:
     if not first <= line <= len(lines):
         return False
     source = textwrap.dedent("".join(inspect.getblock(lines[first - 1 :])))
-    guards = _guard_lines(source, is_library_file(code.co_filename))
+    guards = _guard_lines(source)
     if guards is _UNREADABLE:  # a lambda in the middle of an expression
         return is_guard(code.co_filename, line)
     return line - first + 1 in guards
@@ -68,14 +66,14 @@ _UNREADABLE: frozenset[int] = frozenset({-1})
 
 
 @functools.lru_cache(maxsize=256)
-def _guard_lines(source: str, is_library: bool) -> frozenset[int]:
+def _guard_lines(source: str) -> frozenset[int]:
     try:
         tree = ast.parse(source)
     except SyntaxError:
         return _UNREADABLE
     lines: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assert) or (isinstance(node, ast.If) and _only_guards(node, is_library)):
+        if isinstance(node, ast.Assert) or (isinstance(node, ast.If) and _only_guards(node)):
             # the warning may name the line of the statement or any line of its condition
             lines.update(range(node.lineno, (node.test.end_lineno or node.lineno) + 1))
         elif isinstance(node, ast.Call) and _name_of(node) in _CHECKS:
@@ -83,22 +81,9 @@ def _guard_lines(source: str, is_library: bool) -> frozenset[int]:
     return frozenset(lines)
 
 
-def _only_guards(node: ast.If, is_library: bool = False) -> bool:
+def _only_guards(node: ast.If) -> bool:
     """Whether it makes no difference which way an ``if`` goes, unless it raises."""
-    harmless = _raises(node.body) or _raises(node.orelse) or _changes_nothing([*node.body, *node.orelse])
-    return harmless or (is_library and _hands_back_nothing(node))
-
-
-def _hands_back_nothing(node: ast.If) -> bool:
-    """Whether it is PyTorch's shortcut for a tensor without elements, ``if x.numel() == 0: return x``."""
-    match node:
-        case ast.If(
-            test=ast.Compare(left=ast.Call(func=ast.Attribute(value=ast.Name(id=tested), attr="numel"))),
-            body=[ast.Return(value=ast.Name(id=returned))],
-            orelse=[],
-        ):
-            return tested == returned
-    return False
+    return _raises(node.body) or _raises(node.orelse) or _changes_nothing([*node.body, *node.orelse])
 
 
 def _raises(body: list[ast.stmt]) -> bool:

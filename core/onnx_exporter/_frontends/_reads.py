@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
+import linecache
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 
 from onnx_exporter._frontends._guards import is_guard_in
+from onnx_exporter._frontends._patching import patched
 from onnx_exporter._frontends.captured import is_library_file
 from onnx_exporter.errors import CaptureError
 
@@ -55,6 +57,9 @@ _CONVOLUTIONS = ("convolution", *(f"conv{kind}{rank}d" for kind in ("", "_transp
 
 _OPERANDS = frozenset({"self", "input", "weight", "bias"})
 """Parameters of these functions that are tensors anyway."""
+
+_SHORTCUTS = frozenset({"if input.numel() == 0:", "if attn_mask.size(0) == 1 and attn_mask.dim() == 3:"})
+"""Conditions in PyTorch's own code; what is recorded where they do not hold is right where they do as well."""
 
 _PRINTING = ("_tensor_str.py", "__format__")
 
@@ -106,28 +111,19 @@ class Reads:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Puts the methods of tensors through this object; its caller holds `CAPTURE_LOCK`."""
-        patched: list[tuple[Any, str, Any]] = []
         readers: list[tuple[Any, str, str, int]] = [(torch, name, what, 0) for name, what in _FUNCTIONS.items()]
         readers += [(torch.Tensor, name, what, 0) for name, what in _METHODS.items()]
         readers += [(owner, name, _as_argument(name), 1) for owner in _LISTS for name in _LISTS[owner]]
         # after the input, the weight and the bias
         readers += [(owner, name, _as_argument(name), 3) for owner in (torch, torch.nn.functional) for name in _CONVOLUTIONS]
-        try:
-            for owner, name, what, first in readers:
-                if hasattr(owner, name):
-                    patched.append((owner, name, vars(owner).get(name)))
-                    nested = name in _CONVOLUTIONS
-                    setattr(owner, name, self._noting(getattr(owner, name), what, first, nested=nested))
-            for name, replacement in (("data", _data()), ("__deepcopy__", _deepcopy(torch.Tensor.__deepcopy__))):
-                patched.append((torch.Tensor, name, vars(torch.Tensor).get(name)))
-                setattr(torch.Tensor, name, replacement)
+        replacements: list[tuple[Any, str, Any]] = [
+            (owner, name, self._noting(getattr(owner, name), what, first, nested=name in _CONVOLUTIONS))
+            for owner, name, what, first in readers
+            if hasattr(owner, name)
+        ]
+        replacements += [(torch.Tensor, "data", _data()), (torch.Tensor, "__deepcopy__", _deepcopy(torch.Tensor.__deepcopy__))]
+        with patched(replacements):
             yield
-        finally:
-            for owner, name, before in reversed(patched):
-                if before is None:
-                    delattr(owner, name)  # it was inherited
-                else:
-                    setattr(owner, name, before)
 
     def _noting(self, original: Callable[..., Any], what: str, first: int, *, nested: bool = False) -> Callable[..., Any]:
         """`original`, with every tensor among its arguments from the one at `first` on noted, also in tuples if `nested`."""
@@ -139,14 +135,17 @@ class Reads:
                 for value in (*args[first:], *(value for name, value in kwargs.items() if name not in _OPERANDS)):
                     for part in value if nested and isinstance(value, list | tuple) else (value,):
                         if isinstance(part, torch.Tensor):
-                            self._note(part, what, sys._getframe(1))
+                            self._note(part, what, sys._getframe(1), result)
             return result
 
         return read
 
-    def _note(self, tensor: torch.Tensor, what: str, caller: FrameType) -> None:
+    def _note(self, tensor: torch.Tensor, what: str, caller: FrameType, result: Any) -> None:
         tracer: Any = torch._C
         frames = self._frames(caller)
+        file = caller.f_code.co_filename
+        if result is False and is_library_file(file) and linecache.getline(file, caller.f_lineno).strip() in _SHORTCUTS:
+            return
         if any(mark in (code.co_name, code.co_filename[-len(mark) :]) for code, _ in frames for mark in _PRINTING):
             return  # what is printed is not part of the result
         try:

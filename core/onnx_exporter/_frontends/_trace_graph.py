@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Container, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from onnx_exporter._frontends._dependence import Dependence, Dependences
+from onnx_exporter._frontends._functions import forward_parameters
 from onnx_exporter._frontends._guards import is_unpacked
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._reads import NOTE
@@ -53,7 +53,10 @@ class Converter:
         parameters = list(traced.inputs())
         for parameter, item in zip(parameters, self.inputs.tensors, strict=False):
             shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(item.tensor.shape))
-            kind = SourceType(item.tensor.dtype, shape, False, item.tensor.stride(), tuple(item.tensor.shape))
+            example = item.tensor
+            kind = SourceType(
+                example.dtype, shape, False, example.stride(), tuple(example.shape), requires_grad=example.requires_grad
+            )
             value = SourceValue(item.name, kind)
             graph.inputs.append(value)
             self.depends.set(value, Dependence.DATA, Dependence.SIZES if item.dynamic else Dependence.NOTHING)
@@ -183,7 +186,7 @@ class Converter:
         tensors = (self.env[value.unique()] for value in node.inputs())
         scalars = iter(node.scalar_args())
         args = [next(scalars) if kind == "c" else next(tensors) for kind in node.cconv()]
-        arguments = dict(zip(_forward_parameters(function, len(args)), args, strict=True))
+        arguments = dict(zip(forward_parameters(function, len(args)), args, strict=True))
         source = SourceNode("prim::PythonOp", "", arguments, [], self._location(node), attributes={"function": function})
         if node.hasAttribute("Subgraph"):
             source.blocks.append(self._block(node.g("Subgraph"), list(source.input_values())))
@@ -279,13 +282,5 @@ def _bounds_slice(value: Any) -> bool:
 
 
 def _type_of_tensor(tensor: torch.Tensor) -> SourceType:
-    return SourceType(tensor.dtype, tuple(tensor.shape), False, tensor.stride(), tuple(tensor.shape))
-
-
-def _forward_parameters(function: type[torch.autograd.Function], count: int) -> list[str]:
-    """Names of the parameters of ``forward``, without ``ctx``."""
-    parameters = list(inspect.signature(function.forward).parameters.values())
-    if function.setup_context is torch.autograd.Function.setup_context:
-        parameters = parameters[1:]
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [names[index] if index < len(names) else f"arg_{index}" for index in range(count)]
+    shape = tuple(tensor.shape)
+    return SourceType(tensor.dtype, shape, False, tensor.stride(), shape, requires_grad=tensor.requires_grad)

@@ -6,8 +6,6 @@ import dataclasses
 import functools
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -54,14 +52,3 @@ class Captured:
 def is_library_file(filename: str) -> bool:
     """Whether a source file is PyTorch's or ours, and so no place in the user's model."""
     return filename.startswith(_LIBRARIES)
-
-
-@contextmanager
-def no_fast_path() -> Iterator[None]:
-    """While active, attention modules do not take their fused kernels, which are for inference in eager mode only."""
-    previous = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(previous)

@@ -16,6 +16,7 @@ import torch.utils._pytree as pytree
 from torch.jit._trace import TracerWarning
 
 from onnx_exporter._frontends import _reads
+from onnx_exporter._frontends._attention import plain_attention
 from onnx_exporter._frontends._dependence import Dependence
 from onnx_exporter._frontends._followed import followed
 from onnx_exporter._frontends._guards import is_guard
@@ -24,7 +25,7 @@ from onnx_exporter._frontends._reads import Reads
 from onnx_exporter._frontends._state import ParameterWatch, unchanged_state
 from onnx_exporter._frontends._structures import register_structures
 from onnx_exporter._frontends._trace_graph import Converter
-from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured, is_library_file, no_fast_path
+from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured, is_library_file
 from onnx_exporter.errors import CaptureError
 
 
@@ -54,7 +55,7 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
             result = forward(*tensors)
         return _tensors_of(result)
 
-    with CAPTURE_LOCK, warnings.catch_warnings(record=True) as caught, _module_scopes(model), no_fast_path():
+    with CAPTURE_LOCK, warnings.catch_warnings(record=True) as caught, _module_scopes(model), plain_attention():
         warnings.simplefilter("always")
         with unchanged_state(model):
             try:

@@ -36,6 +36,7 @@ class SourceType:
         strides: Strides of the example, where known. They only serve to tell whether an operator
             such as ``reshape`` returned a view.
         example_shape: Sizes of the example, where known; like `strides`, never a fact.
+        requires_grad: Whether the input or weight has gradients in PyTorch; not set on what is computed.
     """
 
     dtype: torch.dtype | None = None
@@ -43,6 +44,7 @@ class SourceType:
     is_number: bool = False
     strides: tuple[int, ...] | None = dataclasses.field(default=None, compare=False)
     example_shape: tuple[int, ...] | None = dataclasses.field(default=None, compare=False)
+    requires_grad: bool = dataclasses.field(default=False, compare=False)
 
     @property
     def rank(self) -> int | None:

@@ -91,6 +91,11 @@ def to_enum(value: torch.dtype | torch.layout | torch.memory_format) -> int:
     return {known: number for number, known in table.items()}[value]
 
 
+def to_dtype(number: int | torch.dtype | None) -> torch.dtype | None:
+    """Returns the dtype behind a number that TorchScript stores in its place; a dtype, or None, stays."""
+    return _dtypes()[number] if isinstance(number, int) else number
+
+
 @functools.cache
 def _dtypes() -> dict[int, torch.dtype]:
     """TorchScript's number of each dtype (c10::ScalarType), found by asking TorchScript."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from onnx_exporter._source.schema import normalise, to_enum
-
-if TYPE_CHECKING:
-    from onnx_exporter._context import GraphContext
+from onnx_exporter._context import GraphContext, Unsupported
+from onnx_exporter._source.schema import normalise
+from onnx_exporter._values import Value
+from onnx_exporter.compat import _torch_onnx
+from onnx_exporter.compat._duck_captured import CapturedNode, names_of
+from onnx_exporter.compat._duck_context import DuckContext, context_class, parts_of
+from onnx_exporter.compat._duck_graph import DuckGraph
+from onnx_exporter.compat._duck_nodes import DuckNode
+from onnx_exporter.errors import ExportError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +28,8 @@ class SymbolicContext:
     Attributes:
         params_dict: The model's weights by name.
         env: ONNX value by captured value.
-        cur_node: The captured call.
-        onnx_block: The builder of the ONNX graph.
+        cur_node: The captured call, with what a ``torch._C.Node`` has.
+        onnx_block: The part of the ONNX graph that nodes go into.
     """
 
     params_dict: Mapping[str, Any]
@@ -32,21 +38,95 @@ class SymbolicContext:
     onnx_block: Any
 
 
-def call_symbolic(function: Callable[..., Any], g: GraphContext, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Calls a function that follows torch.onnx's convention: ``g``, or a `SymbolicContext` and ``g``, then the arguments."""
-    given = [_as_torch_passes(argument) for argument in args]
+def call_symbolic(
+    function: Callable[..., Any],
+    g: GraphContext,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    keeps_objects: bool = False,
+) -> Any:
+    """Calls a function that follows torch.onnx's convention: ``g``, or a `SymbolicContext` and ``g``, then the arguments.
+
+    Args:
+        function: The function. It gets values and a ``g`` that answer all that those of torch.onnx do.
+        g: The context of the call that is being converted.
+        args: The arguments.
+        kwargs: Further ones, which are passed as they are.
+        keeps_objects: Whether arguments that are no tensors are passed as they are, not as constants.
+
+    Returns:
+        A value, a list of values, or None if the function declines.
+
+    Raises:
+        Unsupported: If the function says, with an error of torch.onnx, that it does not convert the call.
+    """
+    graph = _graph_of(g)
+    original = CapturedNode(graph, g)
+    duck = context_class()(
+        graph, graph.block, g.opset, original, graph.weights, graph.engine.env, graph.engine.env.values(), context=g
+    )
+    given = [argument if keeps_objects and not isinstance(argument, Value) else graph.argument(argument) for argument in args]
     if _wants_context(function):
-        return function(_symbolic_context(g), g, *given, **kwargs)
-    return function(g, *given, **kwargs)
+        given = [duck, *given]
+        duck_first: Any = SymbolicContext(graph.weights, graph.engine.env, original, graph.block)
+    else:
+        duck_first = duck
+    with graph.running(duck):
+        try:
+            result = function(duck_first, *given, **kwargs)
+        except _torch_onnx.error_class() as error:
+            if isinstance(error, ExportError):
+                raise
+            raise Unsupported(str(error).strip().splitlines()[0]) from error
+        return _lowered(duck, result)
+
+
+def _graph_of(g: GraphContext) -> DuckGraph:
+    _accept_our_nodes()
+    engine = g._engine
+    if engine.duck_graph is None:
+        engine.duck_graph = DuckGraph(engine)
+    return engine.duck_graph
+
+
+@functools.cache
+def _accept_our_nodes() -> None:
+    """Has the one function of PyTorch in C++ that clients call with nodes accept ours, for as long as the process lives.
+
+    It infers the types of a node's outputs, which happens here when the node is made.
+    """
+    original = getattr(torch._C, _INFERENCE, None)
+    if original is not None:
+
+        def infer(node: Any, *args: Any) -> Any:
+            return None if issubclass(type(node), DuckNode) else original(node, *args)
+
+        setattr(torch._C, _INFERENCE, functools.wraps(original)(infer))
+
+
+_INFERENCE = "_jit_pass_onnx_node_shape_type_inference"
+
+
+def _lowered(g: DuckContext, result: Any) -> Any:
+    """Returns what a function returned as the engine takes it: a list of the elements for a list."""
+    if isinstance(result, list | tuple):
+        return [None if item is None else g.graph.argument(item) for item in result]
+    if result is None:
+        return None
+    value = g.graph.argument(result)
+    if not isinstance(value.type(), torch._C.ListType | torch._C.TupleType):
+        return value
+    return parts_of(g, value, g.context.result_count or 0)
 
 
 def call_by_position(function: Callable[..., Any], g: GraphContext) -> Any:
     """Calls a function with every argument of the captured call, in the order of the schema."""
-    names = {}
-    if g.node.op == "prim::PythonOp":
-        cls = g.node.attributes["function"]
-        names = {"name": cls.__name__, "module": cls.__module__, "inplace": False}
-    return call_symbolic(function, g, list(g.arguments.values()), names)
+    cls = g.node.attributes.get("function")
+    keywords = {} if cls is None else names_of(cls)
+    if g.node.schema is not None and _takes(function, "_outputs") and "[]" in str(g.node.schema.returns):
+        keywords = {"_outputs": len(g.node.outputs)}
+    return call_symbolic(function, g, list(g.arguments.values()), keywords, keeps_objects=cls is not None)
 
 
 def call_delegated(
@@ -66,12 +146,20 @@ def call_delegated(
     return call_symbolic(function, g, args, kwargs)
 
 
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a callable that is not written in Python
+        return []
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    return any(parameter.name == name for parameter in _parameters(function))
+
+
 def _wants_context(function: Callable[..., Any]) -> bool:
     """Whether the first parameter is annotated as a `SymbolicContext`, ours or torch.onnx's, perhaps as a string."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a callable that is not written in Python
-        return False
+    parameters = _parameters(function)
     if not parameters:
         return False
     annotation = parameters[0].annotation
@@ -79,14 +167,7 @@ def _wants_context(function: Callable[..., Any]) -> bool:
     return name.strip("'\"").rpartition(".")[2] == SymbolicContext.__name__
 
 
-def _symbolic_context(g: GraphContext) -> SymbolicContext:
-    builder, engine = g._builder, g._engine
-    weights = {name: value.ir.const_value for name, value in builder.initializers.items()}
-    return SymbolicContext(weights, engine.env, getattr(g, "original_node", g.node), builder)
-
-
-def _as_torch_passes(argument: Any) -> Any:
-    """PyTorch's enumerations are numbers in TorchScript, and so in what torch.onnx passes."""
-    if isinstance(argument, torch.dtype | torch.layout | torch.memory_format):
-        return to_enum(argument)
-    return argument
+def place_of(function: Callable[..., Any]) -> str:
+    """Returns ``file:line`` of a function, beneath its decorators."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)

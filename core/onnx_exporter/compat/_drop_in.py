@@ -12,11 +12,13 @@ from types import ModuleType
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 
 from onnx_exporter._export import export
+from onnx_exporter._pretty_string import export_to_pretty_string
 from onnx_exporter.compat import _log, _symbolics, _torch_onnx, utils
+from onnx_exporter.compat._old_names import Installed, install
 from onnx_exporter.compat._program import ONNXProgram
-from onnx_exporter.errors import ExportError
 
 
 def patch_torch_onnx() -> _Patch:
@@ -31,7 +33,8 @@ def patch_torch_onnx() -> _Patch:
         def main(): ...
 
     While it is active, in every thread, ``torch.onnx.export``, ``register_custom_op_symbolic`` and its counterpart,
-    ``select_model_mode_for_export``, ``torch.onnx.utils`` and the log are ours. Modules that imported these by name
+    ``select_model_mode_for_export``, ``torch.onnx.utils`` and the log are ours, and torch.onnx has the names that it once
+    had (`compat.install`). Modules that imported these by name
     (``from torch.onnx import export``) have ours as well; an object that keeps one elsewhere, such as in a
     ``functools.partial`` or as the default of an argument, is not reached. Afterwards everything is as it was.
     It can be nested.
@@ -39,9 +42,6 @@ def patch_torch_onnx() -> _Patch:
     A call takes the arguments of ``torch.onnx.export`` and returns what that would return: None for ``dynamo=False``,
     and for ``dynamo=True`` an `ONNXProgram`, with the model captured by ``torch.export``. Which of the two is the
     default depends on PyTorch, and stays so.
-
-    Raises:
-        ExportError: On entering, if this PyTorch has no torch.onnx.
     """
     return _Patch()
 
@@ -61,18 +61,21 @@ class _Routes:
         self._lock = threading.Lock()
         self._count = 0
         self._replaced: list[tuple[Any, Any]] = []
+        self._old_names = Installed()
 
     def open(self) -> None:
         with self._lock:
             if self._count == 0:
                 self._replaced = _replacements()
                 _swap({id(original): ours for original, ours in self._replaced})
+                self._old_names = install()
             self._count += 1
 
     def close(self) -> None:
         with self._lock:
             self._count -= 1
             if self._count == 0:
+                self._old_names.uninstall()
                 _swap({id(ours): original for original, ours in self._replaced})
                 self._replaced = []
 
@@ -92,11 +95,8 @@ def _swap(replacements: Mapping[int, Any]) -> None:
 
 def _replacements() -> list[tuple[Any, Any]]:
     """Returns each function of torch.onnx with what is called in its place."""
-    public = _torch_onnx.find_module("torch.onnx")
-    if public is None:
-        raise ExportError("this PyTorch has no torch.onnx to be replaced; call onnx_exporter.export")
     found: dict[int, tuple[Any, Any]] = {}
-    for module in (public, _torch_onnx.find_utils()):
+    for module in (_torch_onnx.find_module("torch.onnx"), _torch_onnx.find_utils()):
         for name, replace in _REPLACEMENTS.items():
             original = getattr(module, name, None)
             if original is not None:
@@ -105,20 +105,37 @@ def _replacements() -> list[tuple[Any, Any]]:
 
 
 def _export_like(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Our export, with the default capture and the return value of one of torch.onnx's."""
-    default = inspect.signature(original).parameters.get("dynamo")
+    """Our export, with the default capture of one of torch.onnx's."""
+    parameter = inspect.signature(original).parameters.get("dynamo")
+    default = parameter is not None and parameter.default
+    return lambda *args, **kwargs: export_like_torch(*args, **{"dynamo": default, **kwargs})
 
-    def replacement(*args: Any, **kwargs: Any) -> ONNXProgram | None:
-        model = args[0] if args else kwargs.get("model")
-        describes_itself = _is_exportable_module(model)
-        by_export = kwargs.get("dynamo", default is not None and default.default)
-        by_export = bool(by_export or describes_itself or isinstance(model, torch.export.ExportedProgram))
-        if describes_itself and len(args) < 2 and not kwargs.get("args") and not kwargs.get("kwargs"):
-            kwargs = _description(model) | {name: value for name, value in kwargs.items() if value is not None}
-        result = export(*args, **{**kwargs, "dynamo": by_export})
-        return ONNXProgram(result, model) if by_export else None
+
+def export_like_torch(*args: Any, dynamo: bool = True, **kwargs: Any) -> ONNXProgram | None:
+    """Exports as `export` does, and returns what ``torch.onnx.export`` returns."""
+    model = args[0] if args else kwargs.get("model")
+    describes_itself = _is_exportable_module(model)
+    by_export = bool(dynamo or describes_itself or isinstance(model, torch.export.ExportedProgram))
+    if describes_itself and len(args) < 2 and not kwargs.get("args") and not kwargs.get("kwargs"):
+        kwargs = _description(model) | {name: value for name, value in kwargs.items() if value is not None}
+    result = export(*args, dynamo=by_export, **kwargs)
+    return ONNXProgram(result, model) if by_export else None
+
+
+def _dynamo_export_like(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Our export in the form of ``torch.onnx.dynamo_export``, which PyTorch 2.1 to 2.8 have."""
+
+    def replacement(model: Any, /, *args: Any, export_options: Any = None, **kwargs: Any) -> ONNXProgram:
+        shapes = None
+        if getattr(export_options, "dynamic_shapes", False):
+            shapes = pytree.tree_map(_any_sizes, dict(inspect.signature(model.forward).bind(*args, **kwargs).arguments))
+        return ONNXProgram(export(model, args, kwargs=kwargs, dynamo=True, dynamic_shapes=shapes), model)
 
     return replacement
+
+
+def _any_sizes(leaf: Any) -> Any:
+    return dict.fromkeys(range(leaf.dim()), torch.export.Dim.AUTO) if isinstance(leaf, torch.Tensor) else None
 
 
 def _is_exportable_module(model: Any) -> bool:
@@ -159,10 +176,12 @@ def _instead(ours: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
 
 _REPLACEMENTS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "export": _export_like,
+    "dynamo_export": _dynamo_export_like,
     "unregister_custom_op_symbolic": _unregister_like,
     "register_custom_op_symbolic": _instead(_symbolics.register_custom_op_symbolic),
     "select_model_mode_for_export": _instead(utils.select_model_mode_for_export),
     "unconvertible_ops": _instead(utils.unconvertible_ops),
+    "export_to_pretty_string": _instead(export_to_pretty_string),
     "is_onnx_log_enabled": _instead(_log.is_onnx_log_enabled),
     "enable_log": _instead(_log.enable_log),
     "disable_log": _instead(_log.disable_log),

@@ -24,5 +24,5 @@ def adopt_torch_errors() -> None:
         (errors.CheckerError, "CheckerError"),
     ):
         theirs = getattr(torch_errors, name, None)
-        if theirs is not None:
+        if theirs is not None and not issubclass(ours, theirs):
             ours.__bases__ = (errors.ExportError, theirs)

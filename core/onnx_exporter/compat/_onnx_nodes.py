@@ -27,9 +27,10 @@ def make_traceable() -> torch.library.Library | None:
     """
     if _torch_onnx.find_module("torch.onnx.ops") is None:
         return None
-    library = torch.library.Library(_NAMESPACE, "IMPL")
+    library = torch.library.Library(_NAMESPACE, "IMPL")  # type: ignore[no-untyped-call]
     for name in _OPERATORS:
-        library.impl(name, _traced(getattr(getattr(torch.ops, _NAMESPACE), name).default), "Tracer")
+        operator = getattr(getattr(torch.ops, _NAMESPACE), name).default
+        library.impl(name, _traced(operator), "Tracer")  # type: ignore[no-untyped-call]
     return library
 
 

@@ -98,6 +98,19 @@ class _Following:
 _FOLLOWING = _Following()
 
 
+@dataclasses.dataclass
+class _OwnGlobals:
+    """What torch.onnx's globals say while nothing is exported, for where there are none."""
+
+    export_onnx_opset_version: int = 18
+    training_mode: Any = TrainingMode.EVAL
+    operator_export_type: Any = OperatorExportTypes.ONNX
+    in_onnx_export: bool = False
+    export_training: bool = False
+    onnx_shape_inference: bool = True
+    autograd_inlining: bool = True
+
+
 def _following_class(base: Any) -> Any:
     names = {field.name for field in dataclasses.fields(RunningExport)}
 
@@ -115,3 +128,7 @@ def _following_class(base: Any) -> Any:
             base.__setattr__(instance, name, value)
 
     return type(base.__name__, (base,), {"__getattribute__": get, "__setattr__": set_})
+
+
+FALLBACK_GLOBALS: Any = _following_class(_OwnGlobals)()
+"""Stands in for torch.onnx's globals in a PyTorch that has no torch.onnx."""

@@ -41,3 +41,13 @@ def load_builtins() -> None:
 def find_utils() -> ModuleType | None:
     """Returns the module that holds torch.onnx's TorchScript exporter."""
     return find_module("torch.onnx._internal.torchscript_exporter.utils", "torch.onnx.utils")
+
+
+def error_class() -> type[Exception]:
+    """Returns the base of torch.onnx's errors; one that nobody raises where it has none."""
+    found = getattr(find_module("torch.onnx.errors"), "OnnxExporterError", None)
+    return _NoError if found is None else found
+
+
+class _NoError(Exception):
+    """Stands in for an error that this PyTorch does not have."""

@@ -11,13 +11,15 @@ from onnx_exporter._modes import select_model_mode_for_export
 from onnx_exporter._options import Options
 from onnx_exporter._pipeline import inputs_of, module_of
 from onnx_exporter._plugins import load_plugins
+from onnx_exporter._pretty_string import export_to_pretty_string
 from onnx_exporter._source.graph import SourceGraph
-from onnx_exporter.compat import exporting, is_in_onnx_export
+from onnx_exporter.compat._running import exporting, is_in_onnx_export
 from onnx_exporter.compat._symbolics import register_custom_op_symbolic, unregister_custom_op_symbolic
 from onnx_exporter.errors import UnsupportedOpError
 
 __all__ = [
     "export",
+    "export_to_pretty_string",
     "is_in_onnx_export",
     "register_custom_op_symbolic",
     "select_model_mode_for_export",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +12,17 @@ from onnx_exporter._context import GraphContext
 from onnx_exporter._values import Value
 from onnx_exporter.helpers import dtypes, emit
 
-__all__ = ["halves", "is_negative", "is_nonnegative_size", "known_number", "not_nan", "sign_bit", "wide_dtype", "wide_op"]
+__all__ = [
+    "halves",
+    "is_negative",
+    "is_nonnegative_size",
+    "known_number",
+    "log_sum_exp",
+    "not_nan",
+    "sign_bit",
+    "wide_dtype",
+    "wide_op",
+]
 
 _WIDE = {
     torch.bool: torch.int32,
@@ -74,6 +85,21 @@ def sign_bit(g: GraphContext, x: Value) -> Value:
     zero = g.constant(0, like=x)
     result: Value = g.op("Or", g.op("Less", x, zero), g.op("Less", g.op("Reciprocal", x), zero))
     return result
+
+
+def log_sum_exp(g: GraphContext, x: Value, axes: Sequence[int] | None, keepdim: bool) -> Value:
+    """Returns the logarithm of the sum of exponentials over axes (None: all), however large they are. Added in 0.1.
+
+    From opset 28 on ReduceLogSumExp is defined as a function, by which runtimes that have no kernel compute it, and
+    that overflows; there it is written out with the largest element taken out of the sum.
+    """
+    if g.opset < 28:
+        return emit.reduce(g, "ReduceLogSumExp", x, axes, keepdim)
+    largest = emit.reduce(g, "ReduceMax", x, axes, True)
+    finite = g.call("aten::isfinite", largest)
+    largest = emit.where(g, finite, largest, g.constant(0, like=x))
+    total = g.op("Add", emit.reduce(g, "ReduceLogSum", g.op("Exp", g.op("Sub", x, largest)), axes, True), largest)
+    return total if keepdim else emit.squeeze(g, total, range(x.rank or 0) if axes is None else axes)
 
 
 def not_nan(g: GraphContext, x: Value) -> Value:

@@ -18,8 +18,10 @@ __all__ = [
     "cast",
     "clip",
     "expand",
+    "filled",
     "flatten_to",
     "full",
+    "grid_sample",
     "pad",
     "reduce",
     "reshape",
@@ -228,6 +230,9 @@ def pad(
     items = [*map(shapes.simplify, before), *map(shapes.simplify, after)]
     if all(item == 0 for item in items if isinstance(item, int)) and all(isinstance(item, int) for item in items):
         return x
+    if x.dtype is torch.bfloat16:  # runtimes have no kernel for it
+        wide = cast(g, value, torch.float32) if isinstance(value, Value) else value
+        return cast(g, pad(g, cast(g, x, torch.float32), before, after, mode, wide), x.dtype)
     if g.opset >= 11:
         fill = None
         if value is not None and mode == "constant":
@@ -248,6 +253,9 @@ def clip(g: GraphContext, x: Value, low: float | Value | None, high: float | Val
 
     Clip gets both bounds: for one left out, runtimes take the type's largest number, and so clip infinity.
     """
+    if x.dtype is torch.bfloat16 and g.opset < 16:  # Clip takes it, but as a function built on Where, which does not
+        ends32 = [cast(g, item, torch.float32) if isinstance(item, Value) else item for item in (low, high)]
+        return cast(g, clip(g, cast(g, x, torch.float32), *ends32), x.dtype)
     floating = dtypes.is_floating(x.dtype)
     bounds = [item if isinstance(item, Value) or item is None else g.constant(item, like=x) for item in (low, high)]
     if floating and g.opset < 11:
@@ -268,6 +276,8 @@ def clip(g: GraphContext, x: Value, low: float | Value | None, high: float | Val
 
 def reduce(g: GraphContext, op_type: str, x: Value, axes: Sequence[int] | None, keepdims: bool) -> Value:
     """Reduces `axes` (None: all of them) with ``ReduceSum``, ``ReduceMean``, ``ReduceMax``, ... Added in 0.1."""
+    if x.dtype is torch.bfloat16:  # it has too few digits to add up in; PyTorch takes float32 for that too
+        return cast(g, reduce(g, op_type, cast(g, x, torch.float32), axes, keepdims), x.dtype)
     if axes is not None:
         axes = sorted(shapes.normalize_axes(axes, shapes.rank_of(g, x)))
     if g.opset >= (13 if op_type == "ReduceSum" else 18):
@@ -324,6 +334,28 @@ def _smallest(g: GraphContext, x: Value, k: Size, axis: int) -> tuple[Value, Val
     return values, g.op("Sub", last, indices)
 
 
+_SAMPLING_MODES = (("bilinear", "nearest", "bicubic"), ("linear", "nearest", "cubic"))
+_SAMPLING_PADDINGS = ("zeros", "border", "reflection")
+
+
+def grid_sample(g: GraphContext, x: Value, grid: Value, mode: int, padding_mode: int, align_corners: bool) -> Value:
+    """Returns GridSample, for which the modes have other names from opset 20 on. Added in 0.1.
+
+    Runtimes have no kernel for bfloat16, so that it is computed in float32, which holds it.
+    """
+    if x.dtype is torch.bfloat16:
+        wide = [cast(g, item, torch.float32) for item in (x, grid)]
+        return cast(g, grid_sample(g, wide[0], wide[1], mode, padding_mode, align_corners), x.dtype)
+    return g.op(
+        "GridSample",
+        x,
+        grid,
+        mode=_SAMPLING_MODES[g.opset >= 20][mode],
+        padding_mode=_SAMPLING_PADDINGS[padding_mode],
+        align_corners=int(align_corners),
+    )
+
+
 def where(g: GraphContext, condition: Value, x: Value, y: Value) -> Value:
     """Takes `x` where `condition` holds, else `y`; types must be equal. Added in 0.1."""
     if g.opset < 9:
@@ -340,6 +372,13 @@ def full(g: GraphContext, dims: Sequence[Size], value: float | int | bool, dtype
             count *= item  # type: ignore[operator]
         if count <= 64 or g.opset < 9:
             return g.constant(torch.full([int(item) for item in items if isinstance(item, int)], value, dtype=dtype))
-    if g.opset < 9:
-        raise g.unsupported("a constant of unknown size needs ConstantOfShape, of opset 9")
-    return g.op("ConstantOfShape", shapes.vector(g, items), value=torch.tensor([value], dtype=dtype))
+    if g.opset < 9:  # which brought ConstantOfShape
+        return expand(g, g.constant(torch.full([1] * len(items), value, dtype=dtype)), items)
+    return filled(g, shapes.vector(g, items), value, dtype)
+
+
+def filled(g: GraphContext, shape: Value, value: float | int | bool, dtype: torch.dtype) -> Value:
+    """Returns a tensor of a shape that is a vector, filled with a number; from opset 9 on. Added in 0.1."""
+    if dtype is torch.bfloat16 and g.opset < 20:
+        return cast(g, filled(g, shape, value, torch.float32), dtype)
+    return g.op("ConstantOfShape", shape, value=torch.tensor([value], dtype=dtype))

@@ -209,8 +209,11 @@ def remainder(g: GraphContext, first: Size, second: Size) -> Size:
         return first % second
     if g.opset >= 10:
         return _binary(g, "Mod", first, second)
-    if first == 1 and g.opset >= 9:  # ONNX Runtime 1.32 takes 1 / x * x to be x / x, for integers too
-        return simplify(g.op("Cast", g.op("Greater", scalar(g, second), scalar(g, 1)), to=7))
+    if first == 1:  # ONNX Runtime 1.32 takes 1 / x * x to be x / x, for integers too
+        sides = [scalar(g, item) for item in (second, first)]
+        if g.opset < 9:  # Greater takes integers from opset 9 on
+            sides = [g.op("Cast", side, to=11) for side in sides]
+        return simplify(g.op("Cast", g.op("Greater", *sides), to=7))
     return subtract(g, first, multiply(g, divide(g, first, second), second))
 
 

@@ -11,6 +11,7 @@ from onnx_exporter.helpers.shapes import Size
 
 __all__ = ["first_of_sorted"]
 
+
 def first_of_sorted(
     g: GraphContext, x: Value, count: Size, axis: int, *, largest: bool, is_sorted: bool = True
 ) -> tuple[Value, Value]:

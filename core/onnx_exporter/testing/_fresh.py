@@ -40,19 +40,19 @@ def fresh_values(
 def _shuffled_and_scaled(tensors: Sequence[torch.Tensor], seed: int) -> Iterator[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     for tensor in tensors:
-        yield _in_order_of(tensor, _scaled(_permuted(tensor, generator), generator))
+        yield in_order_of(tensor, _scaled(_permuted(tensor, generator), generator))
 
 
 def _shuffled(tensors: Sequence[torch.Tensor], seed: int) -> Iterator[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     for tensor in tensors:
-        yield _in_order_of(tensor, _permuted(tensor, generator))
+        yield in_order_of(tensor, _permuted(tensor, generator))
 
 
 def _mirrored_and_shrunk(tensors: Sequence[torch.Tensor], seed: int) -> Iterator[torch.Tensor]:
     """Keeps symmetric and positive definite matrices what they are."""
     for tensor in tensors:
-        yield _in_order_of(tensor, _times(tensor.flip(tuple(range(tensor.dim()))), 0.96875))
+        yield in_order_of(tensor, _times(tensor.flip(tuple(range(tensor.dim()))), 0.96875))
 
 
 def _shrunk(tensors: Sequence[torch.Tensor], seed: int) -> Iterator[torch.Tensor]:
@@ -90,8 +90,8 @@ def _times(tensor: torch.Tensor, factor: float | torch.Tensor) -> torch.Tensor:
     return (tensor.double() * factor).to(tensor.dtype) if tensor.is_floating_point() else tensor
 
 
-def _in_order_of(example: torch.Tensor, fresh: torch.Tensor) -> torch.Tensor:
-    """Sorts the rows if all of the example's are sorted, as boundaries, offsets and positions are."""
+def in_order_of(example: torch.Tensor, fresh: torch.Tensor) -> torch.Tensor:
+    """Returns the rows sorted if all of the example's are sorted, as boundaries, offsets and positions are."""
     if example.dim() == 0 or example.shape[-1] < 2 or example.dtype == torch.bool or example.numel() == 0:
         return fresh
     wide = example.double()

@@ -21,7 +21,7 @@ from onnx_exporter._comparison import OutputComparison, compare_output
 from onnx_exporter._frontends._inputs import InputTensor, ModelInputs, model_inputs
 from onnx_exporter._verify_inputs import Sizes, Symbols, resized
 from onnx_exporter.errors import VerificationError
-from onnx_exporter.testing._fresh import fresh_values
+from onnx_exporter.testing._fresh import fresh_values, in_order_of
 from onnx_exporter.testing._opinfo import NotASampleError, Sample, check_inputs, samples
 from onnx_exporter.testing._sweep_method import Method, Ours, Outcome, TimeLimitError, Written, first_lines
 from onnx_exporter.testing._ties import UNSTABLE, same_up_to_ties
@@ -244,22 +244,22 @@ class _Judge:
                 raise _ran_with(Outcome("error", stage, first_lines(error)), runner.runtime) from error
             if len(actual) != len(expected):
                 raise _ran_with(Outcome("wrong", stage, f"{len(actual)} outputs, PyTorch has {len(expected)}"), runner.runtime)
-            failed = self._failures(tensors[0], expected, actual)
+            failed = self._failures(tensors, expected, actual)
             if failed and self._sample.dtype in _NARROW:
-                failed = self._failures(tensors[0], self._computed_wide(tensors, expected), actual) and failed
+                failed = self._failures(tensors, self._computed_wide(tensors, expected), actual) and failed
             if failed:
                 raise _ran_with(Outcome("wrong", stage, _differences(failed)), runner.runtime)
         return _Passed(runner.runtime, len(self._runs))
 
     def _failures(
-        self, first: torch.Tensor, expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor]
+        self, tensors: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor]
     ) -> list[OutputComparison]:
         pairs = list(zip(expected, actual, strict=True))
         compared = [compare_output(f"output_{index}", want, got) for index, (want, got) in enumerate(pairs)]
         return [
             output
             for output, (want, got) in zip(compared, pairs, strict=True)
-            if not output.passed and not (self._any_position and same_up_to_ties(first, want, got))
+            if not output.passed and not (self._any_position and same_up_to_ties(tensors[0], want, got))
         ]
 
     def _computed_wide(self, tensors: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -298,7 +298,7 @@ def _other_size(
         for sizes in symbols.candidates(smaller):
             if sum(_elements(item, sizes) for item in inputs.tensors) > _LARGEST_OTHER_SIZE:
                 continue
-            tensors = resized(inputs, sizes, seed)
+            tensors = [in_order_of(*pair) for pair in zip(sample.tensors, resized(inputs, sizes, seed), strict=True)]
             try:
                 results = sample.eager(tensors)
             except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):

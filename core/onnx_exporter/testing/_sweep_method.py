@@ -18,7 +18,7 @@ from onnx_exporter._frontends.captured import Captured
 from onnx_exporter._frontends.trace import capture_trace
 from onnx_exporter._plugins import load_plugins
 from onnx_exporter._protobuf import Layout, lay_out
-from onnx_exporter.compat import exporting
+from onnx_exporter.compat._running import exporting
 from onnx_exporter.errors import ArgumentError, CaptureError, CheckerError, ExportError, UnsupportedOpError
 from onnx_exporter.testing._opinfo import Sample
 

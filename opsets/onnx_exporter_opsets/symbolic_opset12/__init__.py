@@ -21,7 +21,6 @@ REVIEWED: Mapping[str, str] = {
     "ArgMax": "gained select_last_index; PyTorch wants the first, its default",
     "ArgMin": "gained select_last_index; PyTorch wants the first, its default",
     "Constant": "constants are initializers",
-    "Dropout": "dropout is nothing in eval mode, and refused in training",
     "GatherND": "gained batch_dims, whose default is meant",
     "NegativeLogLikelihoodLoss": "losses are built from gathers, which serve every opset",
     "SoftmaxCrossEntropyLoss": "losses are built from gathers, which serve every opset",

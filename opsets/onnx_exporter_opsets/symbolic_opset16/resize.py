@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import emit
 
 table = OpTable(opset=16)
-
-MODES = ("bilinear", "nearest", "bicubic")
-PADDING_MODES = ("zeros", "border", "reflection")
 
 
 @table.op("aten::grid_sampler", "aten::grid_sampler_2d")
@@ -15,14 +15,7 @@ def grid_sampler(
     g: GraphContext, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Value:
     """``aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, ...)``: GridSample."""
-    if input.rank != 4:
-        # GridSample takes volumes from opset 20 on
+    if input.rank != 4 or input.dtype is torch.float64:
+        # GridSample takes volumes from opset 20 on, and runtimes have no kernel for float64
         return g.previous(input, grid, interpolation_mode, padding_mode, align_corners)  # type: ignore[no-any-return]
-    return g.op(
-        "GridSample",
-        input,
-        grid,
-        mode=MODES[interpolation_mode],
-        padding_mode=PADDING_MODES[padding_mode],
-        align_corners=int(align_corners),
-    )
+    return emit.grid_sample(g, input, grid, interpolation_mode, padding_mode, align_corners)

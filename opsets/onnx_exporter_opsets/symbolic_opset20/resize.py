@@ -1,25 +1,20 @@
-"""Sampling at given positions, with the names that opset 20 gives the modes."""
+"""Sampling of volumes at given positions."""
 
 from __future__ import annotations
 
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
+from onnx_exporter.helpers import emit
 
 table = OpTable(opset=20)
 
-MODES = ("linear", "nearest", "cubic")
-PADDING_MODES = ("zeros", "border", "reflection")
 
-
-@table.op("aten::grid_sampler", "aten::grid_sampler_2d", "aten::grid_sampler_3d")
+@table.op("aten::grid_sampler", "aten::grid_sampler_3d")
 def grid_sampler(
     g: GraphContext, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Value:
     """``aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, ...)``: GridSample."""
-    return g.op(
-        "GridSample",
-        input,
-        grid,
-        mode=MODES[interpolation_mode],
-        padding_mode=PADDING_MODES[padding_mode],
-        align_corners=int(align_corners),
-    )
+    if input.dtype is torch.float64:
+        return g.previous(input, grid, interpolation_mode, padding_mode, align_corners)  # type: ignore[no-any-return]
+    return emit.grid_sample(g, input, grid, interpolation_mode, padding_mode, align_corners)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import emit, shapes
 
@@ -31,6 +33,10 @@ def convolution(
 
     An input without batch axis gets one for the time being.
     """
+    if transposed and input.dtype is torch.bfloat16:  # runtimes have no kernel for it
+        wide = [emit.cast(g, item, torch.float32) if item is not None else None for item in (input, weight, bias)]
+        made = g.call("aten::convolution", *wide, stride, padding, dilation, True, output_padding, groups)
+        return emit.cast(g, made, torch.bfloat16)
     spatial = shapes.rank_of(g, weight) - 2
     batched = shapes.rank_of(g, input) == spatial + 2
     x = input if batched else emit.unsqueeze(g, input, [0])

@@ -37,7 +37,7 @@ def _filled_like(g: GraphContext, x: Value, value: Number, dtype: torch.dtype | 
         value = emit.cast(g, value, dtype)
         return g.op("Expand", value, g.op("Shape", x)) if g.opset >= 8 else _copied(g, x, value)
     if g.opset >= 9:
-        return g.op("ConstantOfShape", g.op("Shape", x), value=torch.tensor([number], dtype=dtype))
+        return emit.filled(g, g.op("Shape", x), number, dtype)
     return _copied(g, x, g.constant(number, dtype=dtype))
 
 

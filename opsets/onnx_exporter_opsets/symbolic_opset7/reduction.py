@@ -177,10 +177,10 @@ def count_nonzero(g: GraphContext, self: Value, dim: list[int] | None = None) ->
 
 @table.op("aten::logsumexp", "aten::special_logsumexp", promote=("self",), float_result=True)
 def logsumexp(g: GraphContext, self: Value, dim: list[int], keepdim: bool = False) -> Value:
-    """``aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False)``: ReduceLogSumExp."""
+    """``aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False)``: ReduceLogSumExp, written out from opset 28 on."""
     if self.rank == 0:
         return self
-    return emit.reduce(g, "ReduceLogSumExp", self, _axes(self, dim), keepdim)
+    return compute.log_sum_exp(g, self, _axes(self, dim), keepdim)
 
 
 def _variance(g: GraphContext, x: Value, dim: list[int] | None, correction: float, keepdim: bool) -> tuple[Value, Value]:

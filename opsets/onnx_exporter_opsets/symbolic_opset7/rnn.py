@@ -144,11 +144,9 @@ def _over_sequence(
     activation: str | None = None,
 ) -> list[Value]:
     x = emit.transpose(g, x, [1, 0, 2]) if batch_first else x
-    dropout = dropout if train else 0.0
-    result, *finals = g.call(
-        *("onnx_exporter::rnn_layers", kind, x, states, params, has_biases, num_layers, bidirectional, activation),
-        dropout=dropout,
-    )
+    drops = dropout if train else 0.0
+    shape = (has_biases, num_layers, bidirectional)
+    result, *finals = g.call("onnx_exporter::rnn_layers", kind, x, states, params, *shape, activation, dropout=drops)
     return [emit.transpose(g, result, [1, 0, 2]) if batch_first else result, *finals]
 
 

@@ -172,6 +172,15 @@ def shape_as_tensor(g: GraphContext, self: Value) -> Value:
     return g.op("Shape", self)
 
 
+@table.op("aten::_reshape_from_tensor")
+def reshape_from_tensor(g: GraphContext, self: Value, shape: Value) -> Value:
+    """``aten::_reshape_from_tensor(Tensor self, Tensor shape)``: Reshape."""
+    sizes = [size for size in shape.elements or () if isinstance(size, int)]
+    if shape.elements is not None and len(sizes) == len(shape.elements):
+        return emit.reshape(g, self, sizes)
+    return g.op("Reshape", self, shape)
+
+
 @table.op("aten::as_strided", "aten::as_strided_copy")
 def as_strided(g: GraphContext, self: Value, size: list[int], stride: list[int], storage_offset: int | None = None) -> Value:
     """``aten::as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)``: Gather, for fixed sizes.

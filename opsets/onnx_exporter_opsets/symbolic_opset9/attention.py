@@ -7,7 +7,7 @@ import math
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import emit, shapes
+from onnx_exporter.helpers import compute, emit, shapes
 
 table = OpTable(opset=9)
 
@@ -68,9 +68,16 @@ def scaled_dot_product_flash_attention_for_cpu(
     attn_mask: Value | None = None,
     scale: float | None = None,
 ) -> tuple[Value, Value]:
-    """``aten::_scaled_dot_product_flash_attention_for_cpu(...) -> (Tensor output, Tensor logsumexp)``."""
+    """``aten::_scaled_dot_product_flash_attention_for_cpu(...) -> (Tensor output, Tensor logsumexp)``.
+
+    16-bit floats are computed in float32, the type of logsumexp.
+    """
+    dtype = query.dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        query, key, value = (emit.cast(g, item, torch.float32) for item in (query, key, value))
     result, _, scores = _attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale, False)
-    return result, emit.reduce(g, "ReduceLogSumExp", emit.cast(g, scores, torch.float32), [-1], keepdims=False)
+    total = compute.log_sum_exp(g, scores, [-1], False)
+    return (result if dtype is None else emit.cast(g, result, dtype)), total
 
 
 def _attention(

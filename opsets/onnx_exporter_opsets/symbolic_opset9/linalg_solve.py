@@ -219,7 +219,7 @@ def _info(g: GraphContext, pivots: list[Value]) -> Value:
 
 
 def _is_empty(x: Value) -> bool:
-    return x.static_shape is not None and 0 in x.static_shape
+    return any(dim == 0 for dim in x.shape or () if isinstance(dim, int))
 
 
 @table.op("aten::inverse")

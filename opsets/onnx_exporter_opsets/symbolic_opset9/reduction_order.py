@@ -147,14 +147,16 @@ def _interpolated(g: GraphContext, values: Value, q: Value, last: Size, interpol
     """Quantiles of what is sorted along the last axis, side by side on it; `last` is the last position, perhaps of each row."""
     dtype = values.dtype
     assert dtype is not None
-    q = emit.cast(g, q if q.rank else emit.unsqueeze(g, q, [0]), dtype)
-    position = emit.cast(g, last if isinstance(last, Value) else shapes.scalar(g, last), dtype)
+    # As PyTorch does: in single precision a rank just above a whole number would pass for it
+    q = emit.cast(g, emit.cast(g, q if q.rank else emit.unsqueeze(g, q, [0]), dtype), torch.float64)
+    position = emit.cast(g, last if isinstance(last, Value) else shapes.scalar(g, last), torch.float64)
     rank = g.op("Mul", q, position)
     if interpolation in ("lower", "higher", "nearest"):
         name = {"lower": "aten::floor", "higher": "aten::ceil", "nearest": "aten::round"}[interpolation]
         return _at(g, values, g.call(name, rank))
-    below, above = _at(g, values, g.op("Floor", rank)), _at(g, values, g.op("Ceil", rank))
-    weight = g.constant(0.5, like=values) if interpolation == "midpoint" else g.op("Sub", rank, g.op("Floor", rank))
+    floor = g.op("Floor", rank)
+    below, above = _at(g, values, floor), _at(g, values, g.op("Ceil", rank))
+    weight = g.constant(0.5, like=values) if interpolation == "midpoint" else emit.cast(g, g.op("Sub", rank, floor), dtype)
     return g.call("aten::lerp", below, above, weight)  # type: ignore[no-any-return]
 
 

@@ -3,14 +3,14 @@
 import ast
 from pathlib import Path
 
-import exporter_plugin_horizon
 import onnx
 import pytest
 import torch
-from exporter_plugin_horizon import export_to_onnx
 from torch import nn
 from torch.ao.quantization import FakeQuantize, FusedMovingAvgObsFakeQuantize, MovingAveragePerChannelMinMaxObserver
 
+import exporter_plugin_horizon
+from exporter_plugin_horizon import export_to_onnx
 from onnx_exporter import ArgumentError, OperatorExportTypes, UnsupportedOpError, export
 
 X = torch.randn(1, 3, 8, 8)

@@ -1,0 +1,313 @@
+"""Numbers of a scripted program, and what it asks of tensors: sizes, dtypes, contents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from onnx_exporter._frontends._script_containers import to_number
+from onnx_exporter._frontends._script_join import is_same_constant
+from onnx_exporter._frontends._script_values import (
+    UNINITIALISED,
+    Abstract,
+    ListValue,
+    Maybe,
+    constant_tensor,
+    is_constant,
+    is_number,
+)
+from onnx_exporter._source.graph import SourceValue
+from onnx_exporter._source.schema import to_dtype, to_enum
+
+if TYPE_CHECKING:
+    from onnx_exporter._frontends._script_interpreter import Interpreter
+
+Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
+
+
+# Sizes and types of tensors
+
+
+def _size(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    tensor = args[0]
+    if not isinstance(tensor, SourceValue):
+        return NotImplemented
+    if len(args) > 1:
+        return _one_size(interpreter, node, tensor, args[1])
+    return interpreter.adopt(ListValue([_one_size(interpreter, node, tensor, axis) for axis in range(_rank(interpreter, node, tensor))]))
+
+
+def _one_size(interpreter: Interpreter, node: Any, tensor: SourceValue, axis: Abstract) -> Abstract:
+    shape = tensor.type.shape
+    known = shape[axis] if shape is not None and isinstance(axis, int) and -len(shape) <= axis < len(shape) else None
+    return known if isinstance(known, int) else interpreter.call("aten::size.int", tensor, axis, place=interpreter.location(node))
+
+
+def _rank(interpreter: Interpreter, node: Any, tensor: SourceValue) -> int:
+    if tensor.type.rank is None:
+        raise interpreter.refusal(node, "the rank of a tensor is not known", "reshape it to a known rank before")
+    return tensor.type.rank
+
+
+def _dim(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return _rank(interpreter, node, args[0])
+
+
+def _numel(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    shape = args[0].type.shape
+    if shape is not None and all(isinstance(size, int) for size in shape):
+        return torch.Size(shape).numel()
+    return NotImplemented
+
+
+def _dtype(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    dtype = args[0].type.dtype
+    if dtype is None:
+        raise interpreter.refusal(node, "the element type of a tensor is not known", "convert it with to() before")
+    return to_enum(dtype)
+
+
+def _is_floating_point(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return bool(to_dtype(_dtype(interpreter, node, args)).is_floating_point)  # type: ignore[union-attr]
+
+
+def _is_complex(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return bool(to_dtype(_dtype(interpreter, node, args)).is_complex)  # type: ignore[union-attr]
+
+
+def _requires_grad(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return args[0].type.requires_grad
+
+
+def _cpu(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return torch.device("cpu")
+
+
+def _true(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return True
+
+
+def _false(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return False
+
+
+def _same(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return args[0]
+
+
+def _to(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``x.to(device)`` says where, not what; ``x.to(dtype)`` of a scripted program has overloads of its own."""
+    overload = node.schema().partition("(")[0].partition(".")[2]
+    if overload == "prim_Device":
+        dtype = args[2]
+        copy = args[4]
+    elif overload == "prim_dtype":
+        dtype, copy = args[1], args[3]
+    elif overload == "prim_other":
+        return args[0]
+    else:
+        return NotImplemented
+    if dtype is None and not copy:
+        return args[0]
+    wanted = args[0].type.dtype if dtype is None else to_dtype(dtype)
+    return interpreter.call("aten::to.dtype", args[0], wanted, False, copy, place=interpreter.location(node))
+
+
+# Numbers
+
+
+def _convert(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``int(t)``, ``float(t)``, ``bool(t)``, ``t.item()`` and the conversions that TorchScript makes by itself."""
+    (value,) = args
+    kind = node.kind()
+    if isinstance(value, SourceValue) and value.type.is_number:
+        if kind in ("aten::ScalarImplicit", "aten::item"):
+            return value
+        wanted = _wanted(kind)
+        if value.type.dtype is wanted:
+            return value
+        name = {torch.int64: "Int", torch.float64: "Float", torch.bool: "Bool"}[wanted]
+        source = {torch.int64: "int", torch.float64: "float", torch.bool: "bool"}[value.type.dtype]
+        return interpreter.call(f"aten::{name}.{source}", value, place=interpreter.location(node))
+    if not isinstance(value, SourceValue):
+        return NotImplemented
+    place = interpreter.location(node)
+    if value.constant is not None and not value.name and value.constant.numel() == 1:
+        number = value.constant.item()
+        return {torch.int64: int, torch.float64: float, torch.bool: bool, None: lambda item: item}[_wanted(kind)](number)
+    if value.type.rank != 0:
+        value = interpreter.call("aten::reshape", value, ListValue([]), place=place)
+    wanted = _wanted(kind)
+    if wanted is None:
+        return to_number(interpreter, value, place)
+    name = {torch.int64: "Int", torch.float64: "Float", torch.bool: "Bool"}[wanted]
+    return interpreter.call(f"aten::{name}.Tensor", value, place=place)
+
+
+def _wanted(kind: str) -> torch.dtype | None:
+    name = kind.removeprefix("aten::").removesuffix("Implicit")
+    return {"Int": torch.int64, "Float": torch.float64, "Bool": torch.bool}.get(name)
+
+
+def _num_to_tensor(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return args[0] if isinstance(args[0], SourceValue) else constant_tensor(torch.tensor(args[0]))
+
+
+def _and(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return _lazy(args, neutral=True)
+
+
+def _or(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return _lazy(args, neutral=False)
+
+
+def _lazy(args: list[Abstract], *, neutral: bool) -> Abstract:
+    """``and``, ``or`` of which one side is known."""
+    for side, other in (args, args[::-1]):
+        if isinstance(side, bool) and is_number(other):
+            return other if side is neutral else side
+    return NotImplemented
+
+
+def _is(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    first, second = args
+    if isinstance(first, Maybe) or isinstance(second, Maybe):
+        maybe, other = (first, second) if isinstance(first, Maybe) else (second, first)
+        if other is not None:
+            raise interpreter.refusal(node, "two optional values are compared by `is`", "compare with None")
+        return _not(interpreter, node, [maybe.is_set])
+    return first is second or (first is not None and is_same_constant(first, second))
+
+
+def _is_not(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    if isinstance(args[0], Maybe) and args[1] is None:
+        return args[0].is_set
+    return _not(interpreter, node, [_is(interpreter, node, args)])
+
+
+def _not(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    (value,) = args
+    if isinstance(value, bool):
+        return not value
+    return interpreter.call("aten::__not__", value, place=interpreter.location(node))
+
+
+def _cast(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    return args[0].value if isinstance(args[0], Maybe) else args[0]
+
+
+def _unwrap(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    (value,) = args
+    if value is None:
+        raise interpreter.refusal(node, "a value that must not be None is None", "mend the model")
+    return value.value if isinstance(value, Maybe) else value
+
+
+def _compare_lists(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``x.shape == y.shape`` of which a size is data."""
+    first, second = args[0], args[1]
+    if not (isinstance(first, ListValue) and isinstance(second, ListValue)) or (is_constant(first) and is_constant(second)):
+        return NotImplemented
+    if not (first.is_known and second.is_known and all(map(is_number, [*first.items, *second.items]))):
+        raise interpreter.refusal(node, "lists whose length the data decide are compared", "compare tensors")
+    result: Abstract = len(first.items) == len(second.items)
+    place = interpreter.location(node)
+    for one, other in zip(first.items, second.items, strict=False):
+        same = one == other if is_constant(one) and is_constant(other) else interpreter.call("aten::eq.int", one, other, place=place)
+        both = _lazy([result, same], neutral=True)
+        result = interpreter.call("aten::__and__.bool", result, same, place=place) if both is NotImplemented else both
+    return result if node.kind() == "aten::eq" else _not(interpreter, node, [result])
+
+
+def _extreme(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``min`` and ``max`` of a list."""
+    if len(args) != 1 or not isinstance(args[0], ListValue) or is_constant(args[0]):
+        return NotImplemented
+    if not args[0].is_known:
+        raise interpreter.refusal(node, "min or max of a list whose length the data decide", "stack it and ask the tensor")
+    result, *others = args[0].items
+    kind = "float" if isinstance(result, float) or (isinstance(result, SourceValue) and result.type.dtype is torch.float64) else "int"
+    for other in others:
+        result = interpreter.call(f"{node.kind()}.{kind}", result, other, place=interpreter.location(node))
+    return result
+
+
+def _range_length(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """How many numbers ``range(low, high, step)`` has."""
+    low, high, step = args
+    if is_constant(low) and is_constant(high) and is_constant(step):
+        return len(range(low, high, step))
+    if not isinstance(step, int):
+        raise interpreter.refusal(node, "a range whose step the data decide", "use a constant step")
+    place = interpreter.location(node)
+    first, last = (low, high) if step > 0 else (high, low)
+    span = last if first == 0 and isinstance(first, int) else interpreter.call("aten::sub.int", last, first, place=place)
+    if abs(step) != 1:
+        span = interpreter.call("aten::add.int", span, abs(step) - 1, place=place)
+        span = interpreter.call("aten::floordiv.int", span, abs(step), place=place)
+    return interpreter.call("prim::max.int", span, 0, place=place)
+
+
+def _derive_index(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """The number at a place of a range."""
+    index, low, step = args
+    place = interpreter.location(node)
+    if all(map(is_constant, args)):
+        return low + index * step
+    moved = index if step == 1 and isinstance(step, int) else interpreter.call("aten::mul.int", index, step, place=place)
+    return moved if low == 0 and isinstance(low, int) else interpreter.call("aten::add.int", moved, low, place=place)
+
+
+def _text(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """Text about data, as messages of exceptions are; nothing may be computed from it."""
+    return NotImplemented if all(map(is_constant, args)) and node.kind() != "aten::format" else UNINITIALISED
+
+
+HANDLERS: dict[str, Handler] = {
+    "aten::size": _size,
+    "aten::dim": _dim,
+    "aten::numel": _numel,
+    "prim::dtype": _dtype,
+    "aten::is_floating_point": _is_floating_point,
+    "aten::is_complex": _is_complex,
+    "prim::requires_grad": _requires_grad,
+    "prim::device": _cpu,
+    "prim::is_cuda": _false,
+    "aten::is_scripting": _true,
+    "aten::is_grad_enabled": _true,
+    "aten::is_autocast_enabled": _false,
+    "aten::is_autocast_cpu_enabled": _false,
+    "prim::is_nested": _false,
+    "prim::is_sparse": _false,
+    "prim::is_mkldnn": _false,
+    "prim::is_quantized": _false,
+    "prim::is_meta": _false,
+    "prim::data": _same,
+    "prim::unchecked_cast": _cast,
+    "prim::unchecked_unwrap_optional": _unwrap,
+    "aten::_unwrap_optional": _unwrap,
+    "aten::to": _to,
+    "aten::Int": _convert,
+    "aten::Float": _convert,
+    "aten::Bool": _convert,
+    "aten::IntImplicit": _convert,
+    "aten::FloatImplicit": _convert,
+    "aten::ScalarImplicit": _convert,
+    "aten::item": _convert,
+    "prim::NumToTensor": _num_to_tensor,
+    "aten::__and__": _and,
+    "aten::__or__": _or,
+    "aten::__is__": _is,
+    "aten::__isnot__": _is_not,
+    "aten::__not__": _not,
+    "aten::eq": _compare_lists,
+    "aten::ne": _compare_lists,
+    "prim::min": _extreme,
+    "prim::max": _extreme,
+    "aten::__range_length": _range_length,
+    "aten::__derive_index": _derive_index,
+    "aten::format": _text,
+    "aten::str": _text,
+}

@@ -1,0 +1,199 @@
+"""Capture of scripted (and traced) TorchScript: their graphs are interpreted, arguments serve as example types only."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from onnx_exporter._frontends._inputs import ModelInputs
+from onnx_exporter._frontends._script_containers import to_number
+from onnx_exporter._frontends._script_interpreter import Interpreter
+from onnx_exporter._frontends._script_values import (
+    Abstract,
+    DictValue,
+    ListValue,
+    Maybe,
+    ModuleValue,
+    Run,
+    constant_tensor,
+    from_python,
+)
+from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured
+from onnx_exporter._source.graph import Location, SourceGraph, SourceType, SourceValue
+from onnx_exporter._warnings import warn
+from onnx_exporter.errors import CaptureError
+
+_NUMBERS: dict[str, tuple[type, torch.dtype]] = {
+    "int": (int, torch.int64),
+    "float": (float, torch.float64),
+    "bool": (bool, torch.bool),
+}
+
+
+class Scripted(torch.nn.Module):
+    """A scripted model in the form of a module whose arguments are tensors: a number is one of rank 0.
+
+    Args:
+        scripted: A ``torch.jit.ScriptModule`` or ``ScriptFunction``.
+    """
+
+    def __init__(self, scripted: Any) -> None:
+        super().__init__()
+        self.__dict__["scripted"] = scripted  # unregistered, or the names of weights would begin with its own
+        is_function = isinstance(scripted, torch.jit.ScriptFunction)
+        schema = scripted.schema if is_function else scripted.forward.schema
+        self._arguments = [item for item in schema.arguments if item.name != "self"]
+        self._kinds = {item.name: _NUMBERS[str(item.type)] for item in self._arguments if str(item.type) in _NUMBERS}
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            positional, named = self._replace(args, kwargs, lambda kind, value: kind[0](value))
+            return scripted(*positional, **named)
+
+        forward.__signature__ = inspect.Signature([_parameter(item) for item in self._arguments])  # type: ignore[attr-defined]
+        self.forward = forward
+
+    def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Returns the arguments with a tensor of rank 0 in the place of each number."""
+        return self._replace(args, kwargs, lambda kind, value: torch.as_tensor(value, dtype=kind[1]))
+
+    def _replace(self, args: Sequence[Any], kwargs: Mapping[str, Any], change: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        names = [item.name for item in self._arguments]
+        found = [(name, value) for name, value in zip(names, args, strict=False)]
+        changed = [change(self._kinds[name], value) if name in self._kinds else value for name, value in found]
+        named = {name: change(self._kinds[name], value) if name in self._kinds else value for name, value in kwargs.items()}
+        return (*changed, *args[len(found) :]), named
+
+    def is_number(self, name: str) -> bool:
+        """Whether a parameter of ``forward`` is a number."""
+        return name in self._kinds
+
+    @property
+    def graph(self) -> Any:
+        """A copy of the graph, with the functions and modules that it calls inlined."""
+        scripted = self.scripted
+        graph = scripted.graph if isinstance(scripted, torch.jit.ScriptFunction) else scripted.forward.graph
+        copy = graph.copy()
+        torch._C._jit_pass_inline(copy)
+        return copy
+
+    # What the names and the mode of a module mean, for the scripted one.
+
+    def _modules_of(self) -> Any:
+        return self.scripted if isinstance(self.scripted, torch.nn.Module) else torch.nn.Module()
+
+    def modules(self) -> Iterator[torch.nn.Module]:
+        yield self
+        yield from self._modules_of().modules()
+
+    def train(self, mode: bool = True) -> Scripted:
+        self.training = mode
+        if hasattr(self.scripted, "training"):
+            self.scripted.train(mode)
+        return self
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        yield from self._modules_of().named_parameters(*args, **kwargs)
+
+    def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, torch.Tensor]]:
+        yield from self._modules_of().named_buffers(*args, **kwargs)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return self._modules_of().state_dict(*args, **kwargs)
+
+
+def _parameter(item: Any) -> inspect.Parameter:
+    default = item.default_value if item.has_default_value() else inspect.Parameter.empty
+    return inspect.Parameter(item.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+
+
+def capture_script(model: Scripted, inputs: ModelInputs) -> Captured:
+    """Interprets a scripted model; nothing in it depends on what the example holds.
+
+    Raises:
+        CaptureError: If TorchScript is not there, or the program does what a file cannot express; the message names the line.
+    """
+    if sys.version_info >= (3, 14):
+        raise CaptureError("TorchScript does not run on Python 3.14 and later; export the torch.nn.Module with capture='export'")
+    with CAPTURE_LOCK:
+        graph = model.graph
+    weights: dict[str, torch.Tensor] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    interpreter = Interpreter(weights)
+    values = [_input_value(item) for item in inputs.tensors]
+    parameters = list(graph.inputs())
+    if not isinstance(model.scripted, torch.jit.ScriptFunction):
+        interpreter.bind(parameters[:1], [ModuleValue(model.scripted._c, "")])
+        parameters = parameters[1:]
+    interpreter.bind(parameters, _arguments(model, interpreter, inputs, values))
+    return interpret(interpreter, graph, values)
+
+
+def interpret(interpreter: Interpreter, graph: Any, inputs: list[SourceValue]) -> Captured:
+    """Interprets a graph whose inputs are bound, and warns of what is left out."""
+    results = interpreter.run(list(graph.nodes()), End(interpreter, list(graph.outputs())))
+    outputs: list[SourceValue] = []
+    for value in results:
+        assert isinstance(value, SourceValue)  # the end makes tensors of all results
+        outputs.append(value)
+    if interpreter.dropped:
+        places = "".join(f"\n  {place}" for place in interpreter.dropped)
+        warn(f"a file neither checks, raises nor prints; what the scripted model does so is left out:{places}")
+    return Captured(SourceGraph(inputs, interpreter.nodes, outputs))
+
+
+class End:
+    """What follows the last node of a program: its results become tensors, in order."""
+
+    is_end = True
+
+    def __init__(self, interpreter: Interpreter, outputs: Sequence[Any]) -> None:
+        self._interpreter = interpreter
+        self._outputs = outputs
+
+    def __call__(self) -> list[Abstract]:
+        return [tensor for value in self._interpreter.values(self._outputs) for tensor in self._tensors(value)]
+
+    def _tensors(self, value: Abstract) -> list[SourceValue]:
+        if isinstance(value, SourceValue):
+            return [self._number(value) if value.type.is_number else value]
+        if isinstance(value, bool | int | float | complex):
+            return [constant_tensor(torch.tensor(value))]
+        if isinstance(value, ListValue | DictValue | tuple):
+            items = value if isinstance(value, tuple) else value.items.values() if isinstance(value, DictValue) else value.items
+            return [tensor for item in items for tensor in self._tensors(item)]
+        if value is None or isinstance(value, str):
+            return []
+        what = {Run: "a list whose length the data decide", Maybe: "a value that the data decide to be None"}.get(
+            type(value), f"a {type(value).__name__}"
+        )
+        raise CaptureError(f"the scripted model returns {what}, which a file cannot; return tensors (torch.stack joins a list)")
+
+    def _number(self, value: SourceValue) -> SourceValue:
+        dtype = torch.get_default_dtype() if value.type.dtype is torch.float64 else value.type.dtype
+        return self._interpreter.call("aten::scalar_tensor", value, dtype, place=Location())
+
+
+def _input_value(item: Any) -> SourceValue:
+    tensor = item.tensor
+    shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(tensor.shape))
+    kind = SourceType(tensor.dtype, shape, False, tensor.stride(), tuple(tensor.shape), requires_grad=tensor.requires_grad)
+    return SourceValue(item.name, kind)
+
+
+def _arguments(
+    model: Scripted, interpreter: Interpreter, inputs: ModelInputs, values: Sequence[SourceValue]
+) -> list[Abstract]:
+    """The arguments of the scripted ``forward``, in order."""
+    args, kwargs = inputs.rebuild(values)
+    bound = inspect.signature(model.forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    found = []
+    for name, value in bound.arguments.items():
+        if model.is_number(name) and isinstance(value, SourceValue):
+            found.append(to_number(interpreter, value, Location()))
+        else:
+            found.append(interpreter.adopt(from_python(value)))
+    return found

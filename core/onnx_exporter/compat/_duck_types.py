@@ -1,0 +1,91 @@
+"""Types of values as PyTorch's own type objects, which code written for torch.onnx reads, derives and sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from onnx_exporter._source.graph import SourceType
+from onnx_exporter._values import Dim, Value
+from onnx_exporter.helpers import dtypes
+
+Type = Any
+"""One of torch._C's type objects."""
+
+
+def tensor_type(dtype: torch.dtype | None, shape: Sequence[Any] | None) -> Type:
+    """Returns the type of a tensor; a size that is no number is unknown in it."""
+    kind: Any = torch._C.TensorType.get()
+    if dtype is not None:
+        kind = kind.with_dtype(dtype)
+    if shape is not None:
+        kind = kind.with_sizes([dim if isinstance(dim, int) else None for dim in shape])
+    return kind
+
+
+def captured_type(kind: SourceType) -> Type:
+    """Returns the type that capture found."""
+    return tensor_type(kind.dtype, kind.shape)
+
+
+def list_type(elements: Sequence[Value]) -> Type:
+    """Returns the type of a list: of numbers where every element may be one, else of tensors."""
+    kinds = {element.dtype for element in elements}
+    if len(kinds) == 1 and all(element.rank == 0 for element in elements):
+        (dtype,) = kinds
+        if dtype == torch.int64 or all(element.is_number for element in elements):
+            return _LISTS_OF_NUMBERS.get(dtype, torch._C.ListType.ofTensors)()
+    return torch._C.ListType.ofTensors()
+
+
+_LISTS_OF_NUMBERS: dict[torch.dtype | None, Callable[[], Type]] = {
+    torch.int64: torch._C.ListType.ofInts,
+    torch.float64: torch._C.ListType.ofFloats,
+    torch.bool: torch._C.ListType.ofBools,
+}
+
+
+class TypeTable:
+    """Makes types of values and puts types on values.
+
+    PyTorch's types have no names for unknown sizes. Those that are made here are remembered, so that
+    ``y.setType(x.type())`` gives `y` the symbols of `x`.
+
+    Args:
+        fresh: Makes a symbol for a size of which nothing is known.
+    """
+
+    def __init__(self, fresh: Callable[[], Dim]) -> None:
+        self._fresh = fresh
+        self._made: dict[int, tuple[Type, ir.Shape]] = {}
+
+    def of(self, value: Value) -> Type:
+        """Returns the type of a value."""
+        if isinstance(value.ir.type, ir.SequenceType):
+            return torch._C.ListType.ofTensors()
+        kind = tensor_type(value.dtype, value.shape)
+        if value.ir.shape is not None:
+            self._made[id(kind)] = (kind, value.ir.shape)  # the type is kept, so that its id stays its own
+        return kind
+
+    def put(self, kind: Type, value: ir.Value) -> None:
+        """Gives a value a type. What the type leaves open stays as it was."""
+        if not isinstance(kind, torch._C.TensorType):
+            return
+        dtype: torch.dtype | None = kind.dtype()
+        if dtype is not None:
+            value.type = ir.TensorType(dtypes.to_onnx(dtype))
+        if id(kind) in self._made:
+            value.shape = self._made[id(kind)][1]
+            return
+        sizes: Sequence[int | None] | None = kind.varyingSizes()
+        if sizes is not None:
+            before: Sequence[Any] = value.shape.dims if value.shape is not None and len(value.shape) == len(sizes) else ()
+            known = [*before, *[None] * (len(sizes) - len(before))]
+            value.shape = ir.Shape(
+                [self._fresh() if size is None and old is None else old if size is None else size
+                 for size, old in zip(sizes, known, strict=True)]
+            )  # fmt: skip

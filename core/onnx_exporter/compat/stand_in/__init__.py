@@ -1,0 +1,122 @@
+"""torch.onnx for a PyTorch that has none: modules of its names, made of what is ours."""
+
+from __future__ import annotations
+
+import enum
+from types import ModuleType
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from onnx_exporter import errors
+from onnx_exporter._enums import OperatorExportTypes, TrainingMode
+from onnx_exporter._modes import select_model_mode_for_export
+from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
+from onnx_exporter.compat import _log, symbolic_registry, utils
+from onnx_exporter.compat._calling import SymbolicContext
+from onnx_exporter.compat._drop_in import export_like_torch
+from onnx_exporter.compat._duck_context import DuckContext
+from onnx_exporter.compat._program import ONNXProgram
+from onnx_exporter.compat._running import FALLBACK_GLOBALS, is_in_onnx_export
+from onnx_exporter.compat._symbolics import register_custom_op_symbolic, unregister_custom_op_symbolic
+from onnx_exporter.compat.stand_in import _helper, _types
+
+_make_enum: Any = enum.IntEnum
+TensorProtoDataType: Any = _make_enum("TensorProtoDataType", {member.name: int(member) for member in ir.DataType})
+"""ONNX's element types by name."""
+
+
+def modules() -> dict[str, ModuleType]:
+    """Returns the modules, by full name. Those of the opsets convert by our operators."""
+    globals_ = _module("torch.onnx._globals", {"GLOBALS": FALLBACK_GLOBALS})
+    public = _module("torch.onnx", _PUBLIC)
+    made = {
+        "torch.onnx": public,
+        "torch.onnx.errors": errors,
+        "torch.onnx.utils": _module(
+            "torch.onnx.utils", {**{name: getattr(utils, name) for name in utils.__all__}, "export": _export_by_tracing}
+        ),
+        "torch.onnx.operators": _module("torch.onnx.operators", _OPERATORS),
+        "torch.onnx.symbolic_helper": _helper,
+        "torch.onnx.symbolic_registry": symbolic_registry,
+        "torch.onnx._type_utils": _types,
+        "torch.onnx._globals": globals_,
+        "torch.onnx._internal": _module("torch.onnx._internal", {}),
+        # PyTorch's tracer itself imports these when it comes to an autograd.Function
+        "torch.onnx.__init__": public,
+        "torch.onnx._internal.torchscript_exporter": _module("torch.onnx._internal.torchscript_exporter", {}),
+        "torch.onnx._internal.torchscript_exporter._globals": globals_,
+        "torch.onnx._internal.jit_utils": _module("torch.onnx._internal.jit_utils", {"GraphContext": DuckContext}),
+        "torch.onnx._internal.registration": _module("torch.onnx._internal.registration", {"onnx_symbolic": _onnx_symbolic}),
+    }
+    for opset in range(OLDEST_OPSET, NEWEST_OPSET + 1):
+        name = f"torch.onnx.symbolic_opset{opset}"
+        made[name] = _module(name, {"__getattr__": _operator})
+    return made
+
+
+_PUBLIC = {
+    "export": export_like_torch,
+    "register_custom_op_symbolic": register_custom_op_symbolic,
+    "unregister_custom_op_symbolic": unregister_custom_op_symbolic,
+    "is_in_onnx_export": is_in_onnx_export,
+    "select_model_mode_for_export": select_model_mode_for_export,
+    "is_onnx_log_enabled": _log.is_onnx_log_enabled,
+    "enable_log": _log.enable_log,
+    "disable_log": _log.disable_log,
+    "set_log_stream": _log.set_log_stream,
+    "log": _log.log,
+    "OperatorExportTypes": OperatorExportTypes,
+    "TrainingMode": TrainingMode,
+    "TensorProtoDataType": TensorProtoDataType,
+    "JitScalarType": _types.JitScalarType,
+    "SymbolicContext": SymbolicContext,
+    "ONNXProgram": ONNXProgram,
+    "OnnxExporterError": errors.ExportError,
+    "CheckerError": errors.CheckerError,
+    "producer_name": "onnx-exporter",
+    "export_to_pretty_string": utils.export_to_pretty_string,
+}
+
+
+_OPERATORS = {
+    "shape_as_tensor": torch._shape_as_tensor,
+    "reshape_from_tensor_shape": torch._reshape_from_tensor,
+}
+"""What models call to keep sizes in the graph."""
+
+
+def _export_by_tracing(*args: Any, **kwargs: Any) -> None:
+    export_like_torch(*args, **{"dynamo": False, **kwargs})
+
+
+def _module(name: str, names: dict[str, Any]) -> ModuleType:
+    module = ModuleType(name, "Given by onnx_exporter.compat.install().")
+    vars(module).update(names)
+    return module
+
+
+def _operator(name: str) -> Any:
+    """The symbolic function of an operator: whatever converts it at the target opset."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+
+    def symbolic(g: Any, *args: Any, **kwargs: Any) -> Any:
+        return g.call(f"aten::{name}", *args, **kwargs)
+
+    return symbolic
+
+
+def _onnx_symbolic(name: str, opset: int | list[int], decorate: Any = None, custom: bool = True) -> Any:
+    """The decorator with which some register a symbolic function."""
+
+    def register(function: Any) -> Any:
+        decorated = function
+        for decorator in decorate or ():
+            decorated = decorator(decorated)
+        for version in [opset] if isinstance(opset, int) else opset:
+            register_custom_op_symbolic(name, decorated, version)
+        return function
+
+    return register

@@ -1,0 +1,83 @@
+"""What the tests of functions written for torch.onnx share."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import onnx
+import torch
+from torch import nn
+
+import onnx_exporter
+
+
+class Calls(nn.Module):
+    """Calls a function on its inputs."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def op_types(result: Any) -> list[str]:
+    """The nodes of a file, with their domains."""
+    return [f"{node.domain}::{node.op_type}" if node.domain else node.op_type for node in result.model.graph]
+
+
+def exported(function: Any, *inputs: torch.Tensor, **options: Any) -> Any:
+    """Exports a function or module; the checker has passed what is returned."""
+    model = function if isinstance(function, nn.Module) else Calls(function)
+    return onnx_exporter.export(model.eval(), inputs, **options)
+
+
+def verified(function: Any, *inputs: torch.Tensor, opsets: Sequence[int] = (18,), dynamic: bool = True, **options: Any) -> Any:
+    """Exports a function or module with static and dynamic sizes; the files compute what PyTorch computes.
+
+    Returns:
+        The last result.
+    """
+    names = [f"x{index}" for index in range(len(inputs))]
+    axes = {name: {0: "batch"} for name, tensor in zip(names, inputs, strict=True) if tensor.dim()}
+    result = None
+    for opset in opsets:
+        for dynamic_axes in (axes, None) if dynamic else (None,):
+            result = exported(
+                function, *inputs, opset_version=opset, input_names=names, dynamic_axes=dynamic_axes, verify=True, **options
+            )
+    return result
+
+
+@contextlib.contextmanager
+def registered(symbolics: dict[str, Any], opset: int = 9, register: Any = torch.onnx.register_custom_op_symbolic) -> Iterator[None]:
+    """While active, symbolic functions are registered with torch.onnx, as their authors register them."""
+    for name, function in symbolics.items():
+        register(name, function, opset)
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name in symbolics:
+                torch.onnx.unregister_custom_op_symbolic(name, opset)
+
+
+def attributes(result: Any, op_type: str) -> dict[str, Any]:
+    """The attributes of the only node of a kind."""
+    (node,) = [node for node in result.model.graph if node.op_type == op_type]
+    return {name: attribute.value for name, attribute in node.attributes.items()}
+
+
+def output_types(result: Any) -> list[tuple[str, list[Any]]]:
+    """Element type and sizes of each output, a name where a size is not fixed."""
+    rows = []
+    for output in result.model_proto.graph.output:
+        tensor = output.type.tensor_type
+        dims = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in tensor.shape.dim]
+        rows.append((onnx.TensorProto.DataType.Name(tensor.elem_type), dims))
+    return rows
