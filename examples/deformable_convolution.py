@@ -7,31 +7,8 @@ import onnx_exporter
 from onnx_exporter import GraphContext, OpTable, Value
 
 table = OpTable(opset=9, replaces=True)
-
-
-@table.op("torchvision::deform_conv2d")
-def deform_conv2d(
-    g: GraphContext,
-    input: Value,
-    weight: Value,
-    offset: Value,
-    mask: Value,
-    bias: Value,
-    stride_h: int,
-    stride_w: int,
-    pad_h: int,
-    pad_w: int,
-    dilation_h: int,
-    dilation_w: int,
-    groups: int,
-    offset_groups: int,
-    use_mask: bool,
-) -> Value:
-    """``torchvision::deform_conv2d(...)``: the vendor's DeformConv2d."""
-    tensors = [input, weight, offset, mask if use_mask else None, bias]
-    strides, pads, dilations = [stride_h, stride_w], [pad_h, pad_w], [dilation_h, dilation_w]
-    attributes = {"strides": strides, "pads": pads, "dilations": dilations, "groups": groups, "offset_groups": offset_groups}
-    return g.op("my_domain::DeformConv2d", *tensors, **attributes)
+# As it is: tensors become inputs, numbers attributes that are named by the schema.
+table.passthrough("torchvision::deform_conv2d", domain="my_domain", rename={"deform_conv2d": "DeformConv2d"})
 
 
 @table.op("my_ops::my_add")

@@ -16,6 +16,8 @@ from onnx_exporter._values import Value
 if TYPE_CHECKING:
     from onnx_exporter._engine import Engine
 
+_FIRST_WITH_UNEQUAL_SHAPES = 11
+
 _COMPARISONS: dict[str, Callable[..., Any]] = {
     "Equal": operator.eq,
     "Less": operator.lt,
@@ -50,6 +52,13 @@ def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
     first, second = results
     if first is None or second is None:
         return None
+    branches = [graph for graph in graphs if graph is not None]
+    if _drop_unequal_ranks(*branches) and engine.builder.opset < _FIRST_WITH_UNEQUAL_SHAPES:
+        reason = f"its branches give tensors of other ranks, which If can from opset {_FIRST_WITH_UNEQUAL_SHAPES} on"
+        engine.failures.note(node, [reason])
+        return None
+    if engine.builder.opset < _FIRST_WITH_UNEQUAL_SHAPES:
+        _hide_unequal_sizes(engine, *branches)
     made: Value | tuple[Value, ...] = context.op(
         "If", test, outputs=len(node.outputs), then_branch=graphs[0], else_branch=graphs[1]
     )
@@ -57,6 +66,32 @@ def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
     for value, one, other in zip(values, first, second, strict=True):
         _join_types(engine, value, one, other)
     return values
+
+
+def _drop_unequal_ranks(first: ir.Graph, second: ir.Graph) -> bool:
+    """Leaves out the shapes of results that have another rank in each branch, and tells whether there are any."""
+    found = False
+    for one, other in zip(first.outputs, second.outputs, strict=True):
+        if one.shape is not None and other.shape is not None and len(one.shape) != len(other.shape):
+            one.shape = other.shape = None
+            found = True
+    return found
+
+
+def _hide_unequal_sizes(engine: Engine, first: ir.Graph, second: ir.Graph) -> None:
+    """Has a branch give a result by a Reshape to its own shape where inference would see that sizes differ."""
+    for index, (one, other) in enumerate(zip(first.outputs, second.outputs, strict=True)):
+        if one.shape is None or other.shape is None:
+            continue
+        pairs = zip(one.shape, other.shape, strict=True)
+        if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+            with engine.builder.block() as nodes:
+                (shape,) = engine.builder.add("Shape", [Value(one)], {}, fold=False)
+                (hidden,) = engine.builder.add("Reshape", [Value(one), shape], {}, fold=False)
+            hidden.ir.shape = ir.Shape([ir.SymbolicDim(None)] * len(one.shape))
+            name_unknown(hidden, engine.builder)
+            first.extend(nodes)
+            first.outputs[index] = hidden.ir
 
 
 def _proven(value: ir.Value) -> Any:

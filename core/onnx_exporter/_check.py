@@ -40,4 +40,14 @@ def _without_weights(layout: Layout) -> onnx.ModelProto:
             tensor = onnx.TensorProto.FromString(item.head)
             value.type.tensor_type.elem_type = tensor.data_type
             value.type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=dim) for dim in tensor.dims)
+    _give_ranks(proto.graph)
     return proto
+
+
+def _give_ranks(graph: onnx.GraphProto) -> None:
+    """Puts its shape in the place of an output of unknown rank, which ONNX allows and its checker does not."""
+    for output in graph.output:
+        if output.type.HasField("tensor_type") and not output.type.tensor_type.HasField("shape"):
+            shape = f"{output.name}.shape"
+            graph.node.append(onnx.helper.make_node("Shape", [output.name], [shape]))
+            output.CopyFrom(onnx.helper.make_tensor_value_info(shape, onnx.TensorProto.INT64, [None]))

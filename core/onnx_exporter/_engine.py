@@ -77,7 +77,7 @@ class Engine:
         for node in nodes:
             if self.tainted and any(value in self.tainted for value in node.input_values()):
                 self.tainted.update(node.outputs)
-                if not self._candidates(node) and not self._can_fall_back(node):
+                if node.op not in _CONTROL_FLOW and not self._candidates(node) and not self._can_fall_back(node):
                     self.failures.note(node, [])
                 continue
             convert = _CONTROL_FLOW.get(node.op)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Shape = list[Dim | None] | None
 
+_FIRST_THAT_MAY_CARRY_NOTHING = 11
+
 
 def convert_loop(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
     """Returns the results of a Loop: what it carries, then what each round adds, stacked.
@@ -39,12 +41,20 @@ class _Loop:
         self._body = node.blocks[0]
         self._context = GraphContext(engine, engine.builder, node, node.arguments, [])
         self._carried = self._body.inputs[1:]
+        self._carries_nothing = not self._carried and engine.builder.opset < _FIRST_THAT_MAY_CARRY_NOTHING
 
     def convert(self) -> Sequence[Value] | None:
         initial = [self._typed(value, inner) for value, inner in zip(self._node.arguments["carried"], self._carried, strict=True)]
-        shapes: list[Shape] = [_open(value) for value in initial]
+        shapes: list[Shape] = [_shape(value) for value in initial]
+        proven = [_proven(shape, inner) for shape, inner in zip(shapes, self._carried, strict=True)]
         while True:
-            made = self._convert_body(initial, shapes)
+            try:
+                made = self._convert_body(initial, shapes)
+            except SymbolicError:
+                if shapes == proven:
+                    raise
+                shapes = proven  # a size that only the first round has does not fit what later rounds compute
+                continue
             if made is None:
                 return None
             body, ends, scanned = made
@@ -53,15 +63,21 @@ class _Loop:
                 break
             shapes = wider  # a size that a round changes is known in none
         trip, condition = self._bounds()
+        count = len(self._node.outputs) + self._carries_nothing
         results = self._context.op(
-            "Loop", trip, condition, *initial, outputs=len(self._node.outputs), body=body.graph
+            "Loop", trip, condition, *(initial or self._dummy()), outputs=count, body=body.graph
         )
         values = [results] if isinstance(results, Value) else list(results)
+        values = values[self._carries_nothing :]
         for value, start, shape in zip(values, initial, shapes, strict=False):
             self._set(value, start, shape)
         for value, item in zip(values[len(initial) :], scanned, strict=True):
             self._set(value, item, None if item.shape is None else [None, *_stable(item)])
         return values
+
+    def _dummy(self) -> list[Value]:
+        """What a loop carries that has nothing to carry, where it must."""
+        return [self._context.constant(0, dtype=torch.int64)] if self._carries_nothing else []
 
     def _typed(self, value: SourceValue, inner: SourceValue) -> Value:
         """What the loop begins with, in the element type that it has in each round."""
@@ -86,16 +102,18 @@ class _Loop:
             assert value.dtype is not None  # the front end refuses what has no type
             dims = None if shape is None else [engine.builder.symbols.fresh() if dim is None else dim for dim in shape]
             inputs.append(("carried", value.dtype, dims))
+        if self._carries_nothing:
+            inputs.append(("carried", torch.int64, []))
         with self._context.subgraph(*inputs) as body:
             index, _, *starts = body.inputs
             engine.env[self._body.inputs[0]] = Value(index.ir, is_number=True)
-            for inner, start in zip(self._carried, starts, strict=True):
+            for inner, start in zip(self._carried, starts, strict=False):
                 engine.env[inner] = Value(start.ir, is_number=inner.type.is_number)
             outputs = convert_block(engine, self._body)
             if outputs is not None:
                 goes_on, *rest = outputs
-                ends = [self._end(value, start) for value, start in zip(rest, starts, strict=False)]
-                outputs = [goes_on, *ends, *rest[len(ends) :]]
+                ends = [self._end(value, start) for value, start in zip(rest, starts[: len(initial)], strict=False)]
+                outputs = [goes_on, *ends, *starts[len(initial) :], *rest[len(ends) :]]
             body.outputs = [index] if outputs is None else outputs
         return None if outputs is None else (body, ends, rest[len(ends) :])
 
@@ -117,8 +135,15 @@ class _Loop:
         )
 
 
-def _open(value: Value) -> Shape:
+def _shape(value: Value) -> Shape:
     return None if value.shape is None else list(value.shape)
+
+
+def _proven(shape: Shape, inner: SourceValue) -> Shape:
+    """A shape with only those sizes that the front end has found in every round."""
+    if shape is None or inner.type.shape is None:
+        return shape
+    return [dim if isinstance(fact, int) else None for dim, fact in zip(shape, inner.type.shape, strict=True)]
 
 
 def _common(before: Shape, end: Value) -> Shape:

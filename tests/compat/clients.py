@@ -54,17 +54,17 @@ def verified(function: Any, *inputs: torch.Tensor, opsets: Sequence[int] = (18,)
 
 
 @contextlib.contextmanager
-def registered(symbolics: dict[str, Any], opset: int = 9, register: Any = torch.onnx.register_custom_op_symbolic) -> Iterator[None]:
-    """While active, symbolic functions are registered with torch.onnx, as their authors register them."""
+def registered(symbolics: dict[str, Any], opset: int = 9, owner: Any = torch.onnx) -> Iterator[None]:
+    """While active, symbolic functions are registered, with torch.onnx as their authors do or with us."""
     for name, function in symbolics.items():
-        register(name, function, opset)
+        owner.register_custom_op_symbolic(name, function, opset)
     try:
         yield
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for name in symbolics:
-                torch.onnx.unregister_custom_op_symbolic(name, opset)
+                owner.unregister_custom_op_symbolic(name, opset)
 
 
 def attributes(result: Any, op_type: str) -> dict[str, Any]:

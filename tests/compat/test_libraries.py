@@ -63,6 +63,8 @@ def test_timm(tmp_path: Path, use_dynamo: bool) -> None:
 @pytest.mark.parametrize("dynamo", [False, True])
 def test_pytorch_lightning(tmp_path: Path, dynamo: bool) -> None:
     lightning = pytest.importorskip("pytorch_lightning", reason="its to_onnx is what is tested")
+    if dynamo:
+        pytest.importorskip("onnxscript", reason="pytorch-lightning asks for it before it exports with dynamo=True")
 
     class Lit(lightning.LightningModule):
         def __init__(self) -> None:

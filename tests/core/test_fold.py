@@ -96,11 +96,20 @@ def test_a_large_result_of_small_inputs_stays(example_shape: tuple[int, ...] | N
     assert len(fold_one(spread).nodes) == 1
 
 
-def test_a_large_result_of_large_inputs_is_folded() -> None:
-    result = SourceValue()
-    graph = fold_one(call(torch.ops.aten.t.default, result, self=constant(torch.ones(200, 300))))
+def test_a_large_result_of_large_inputs_is_folded_without_a_copy() -> None:
+    result, large = SourceValue(), torch.ones(200, 300)
+    graph = fold_one(call(torch.ops.aten.t.default, result, self=constant(large)))
     assert graph.nodes == [] and result.constant is not None
-    assert result.constant.is_contiguous() and result.type.shape == (300, 200)
+    assert result.constant.data_ptr() == large.data_ptr() and result.type.shape == (300, 200)
+
+
+@pytest.mark.parametrize("name", ["fake_quantize_per_tensor_affine", "dequantize"])
+def test_quantization_of_a_constant_stays(name: str) -> None:
+    operator = getattr(torch.ops.aten, name)
+    operator = operator.default if "default" in operator.overloads() else operator.self
+    arguments = {"self": constant(torch.ones(2)), "scale": 0.1, "zero_point": 0, "quant_min": 0, "quant_max": 255}
+    given = {argument.name: arguments[argument.name] for argument in operator._schema.arguments}
+    assert len(fold_one(call(operator, SourceValue(), **given)).nodes) == 1
 
 
 def test_the_limit_is_the_callers() -> None:

@@ -222,6 +222,10 @@ def test_block_reads_current_values_and_may_write_its_own() -> None:
     assert block.outputs == block.nodes[1].outputs
 
 
-def test_block_that_writes_outside_is_refused() -> None:
-    with pytest.raises(UnsupportedOpError, match=r"prim::If[\s\S]*model.py:3"):
-        functionalize(block_graph(inner_writes_outer=True)[0])
+def test_what_a_block_writes_outside_is_a_result_of_it() -> None:
+    graph, _ = block_graph(inner_writes_outer=True)
+    functionalize(graph)
+    (branch,) = (node for node in graph.nodes if node.op == "prim::If")
+    assert writes(branch.blocks[0]) == []
+    assert branch.blocks[0].outputs[1] is branch.blocks[0].nodes[1].outputs[0]
+    assert len(branch.outputs) == 2

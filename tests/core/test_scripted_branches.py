@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from onnx_exporter import CaptureError, UnsupportedOpError, export
+from onnx_exporter import UnsupportedOpError, export
 from onnx_exporter.testing import NEWEST, OpCase
 
 
@@ -63,7 +63,7 @@ def test_an_operator_in_a_branch_that_nobody_converts_is_listed():
     assert [item.name for item in caught.value.ops] == ["aten::linalg_matrix_exp"]
 
 
-def test_a_list_from_a_branch_is_refused():
+def test_numbers_of_a_list_from_a_branch(exporter):
     @torch.jit.script_if_tracing
     def function(x):
         sizes = [1, 2]
@@ -71,5 +71,5 @@ def test_a_list_from_a_branch_is_refused():
             sizes = [2, 1]
         return x.reshape(sizes)
 
-    with pytest.raises(CaptureError, match="something other than tensors and numbers"):
-        export(function, (torch.ones(2),))
+    case = OpCase("prim::If", function, (torch.ones(2),), others=[(-torch.ones(2),)], emits={"If"}, avoids=set())
+    exporter.check(case, 13)

@@ -20,6 +20,13 @@ def einsum(equation, *args, opsets=(7, 12, NEWEST), **options):
     return OpCase("aten::einsum", lambda *x: torch.einsum(equation, *x), args, opsets, label=label, captures=TRACE, **options)
 
 
+class SwappedLinear(nn.Linear):
+    """A product after a swap of axes, on which ONNX Runtime could crash."""
+
+    def forward(self, x):
+        return super().forward(x.transpose(0, 1))
+
+
 CASES = [
     OpCase("aten::linear", nn.Linear(4, 5), (A,), (7, 9, 11, 13, NEWEST), {0: {0: "n"}}, [(torch.randn(1, 4),)], {"Gemm"}),
     OpCase("aten::linear", nn.Linear(4, 5, bias=False), (A,), (7, NEWEST), captures=TRACE, label="no-bias"),
@@ -115,6 +122,16 @@ CASES = [
     einsum("ij,kj,kl->il", A, torch.randn(5, 4), torch.randn(5, 2)),
     einsum("Ba,aC", A, B),
     einsum("ii->i", torch.randn(4, 4), opsets=(12, NEWEST)),
+    einsum("b...,b...->b", BA, BA, opsets=(8, 12, NEWEST), dynamic={0: {1: "n"}, 1: {1: "m"}}, others=[(BA[:, :2], BA[:, :1])]),
+    OpCase(
+        "aten::linear",
+        SwappedLinear(4, 2, bias=False).half(),
+        (BA.half(),),
+        (9, NEWEST),
+        {0: {0: "n"}},
+        [(BA[:1].half(),)],
+        label="swapped-halves",
+    ),
     OpCase("aten::einsum", lambda a, b: torch.einsum("ij,jk->ik", a, b), (A, B), (7, 12), captures=("export",), label="exported"),
 ]
 

@@ -115,6 +115,15 @@ CASES = [
         label="weights",
     ),
     row(
+        "aten::cov",
+        lambda a, f, w: (torch.cov(a.float(), fweights=f), torch.cov(a, fweights=f, aweights=w)),
+        torch.randn(2, 4, dtype=torch.float64),
+        torch.tensor([1, 2, 1, 3]),
+        torch.rand(4),
+        opsets=(13, NEWEST),
+        label="weights_of_other_types",
+    ),
+    row(
         "aten::diag_embed",
         lambda a: (torch.diag_embed(a), torch.diag_embed(a, 1, 0, 1), torch.diag_embed(a, -2, 1, -1), torch.diagflat(a, 1)),
         dynamic=ALL,

@@ -69,7 +69,7 @@ RECURRENT = [
     )
     for name, kind in KINDS.items()
 ] + [
-    row("LSTM with projection", nn.LSTM(WIDTH, 6, proj_size=3, batch_first=True), alone, opsets=(7, 14, NEWEST)),
+    row("LSTM with projection", nn.LSTM(WIDTH, 6, proj_size=3, batch_first=True), alone, opsets=(9, 14, NEWEST)),
     *(
         row(
             f"packed sequences through {name}",

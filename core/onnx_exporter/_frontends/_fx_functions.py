@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
@@ -49,11 +50,11 @@ class Slot:
 def _operators() -> torch.library.Library:
     """Defines the two operators, for as long as the process lives."""
     library = torch.library.Library(_NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
-    library.define("function_begins(Tensor[] inputs, SymInt[] sizes, str call) -> Tensor[]")  # type: ignore[no-untyped-call]
+    library.define("function_begins(Tensor[] inputs, SymInt[] sizes, str call) -> Tensor")  # type: ignore[no-untyped-call]
     library.define("function_ends(Tensor[] results, Tensor token, str call) -> Tensor[]")  # type: ignore[no-untyped-call]
 
-    def begins(inputs: Sequence[torch.Tensor], sizes: Sequence[int], call: str) -> list[torch.Tensor]:
-        return [*map(torch.clone, inputs), torch.empty(0)]  # the last one ties the end to the beginning
+    def begins(inputs: Sequence[torch.Tensor], sizes: Sequence[int], call: str) -> torch.Tensor:
+        return torch.empty(0)  # it ties the end to the beginning
 
     def ends(results: Sequence[torch.Tensor], token: torch.Tensor, call: str) -> list[torch.Tensor]:
         return list(map(torch.clone, results))
@@ -66,26 +67,68 @@ def _operators() -> torch.library.Library:
 
 @contextlib.contextmanager
 def marked_functions() -> Iterator[list[FunctionCall]]:
-    """While active, calls of an ``autograd.Function`` are marked in what is captured; yields the calls, in order."""
+    """While active, calls of an ``autograd.Function`` are marked in what is captured; yields the calls, in order.
+
+    It is ``forward`` that is replaced, since models like to bind ``apply`` to a name. PyTorch's own classes are left alone.
+    """
     _operators()
     calls: list[FunctionCall] = []
-    original: Any = torch.autograd.Function.__dict__["apply"]
+    thread = threading.get_ident()
+    create = torch.autograd.function.FunctionMeta.__init__
 
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        run = original.__get__(None, cls)
-        leaves = pytree.tree_leaves(args)
-        nested = sum(isinstance(leaf, torch.Tensor) for leaf in leaves) > sum(isinstance(arg, torch.Tensor) for arg in args)
-        if kwargs or nested or any(isinstance(leaf, torch.SymFloat | torch.SymBool) for leaf in leaves):
-            return run(*args, **kwargs)
-        return _marked(cls, run, args, calls)
+    def mark(cls: Any) -> None:
+        if not cls.__module__.startswith("torch."):
+            marked.enter_context(mock.patch.object(cls, "forward", staticmethod(_marked(cls, cls.forward, calls, thread))))
 
-    with mock.patch.object(torch.autograd.Function, "apply", classmethod(apply)):
+    def created(cls: Any, *args: Any) -> None:
+        create(cls, *args)
+        mark(cls)
+
+    with contextlib.ExitStack() as marked:
+        for cls in _subclasses(torch.autograd.Function):
+            mark(cls)
+        marked.enter_context(mock.patch.object(torch.autograd.function.FunctionMeta, "__init__", created))
         yield calls
 
 
-def _marked(cls: Any, run: Any, args: tuple[Any, ...], calls: list[FunctionCall]) -> Any:
-    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    sizes = [arg for arg in args if isinstance(arg, torch.SymInt)]
+def _subclasses(cls: Any) -> list[Any]:
+    """All subclasses; those of a class before itself, since what is replaced must not be inherited meanwhile."""
+    return [inner for child in type.__subclasses__(cls) for inner in (*_subclasses(child), child)]
+
+
+def _marked(cls: Any, forward: Any, calls: list[FunctionCall], thread: int) -> Any:
+    """Returns `forward` between the marks of a call."""
+    context = 0 if cls.setup_context is not torch.autograd.Function.setup_context else 1
+
+    @functools.wraps(forward)
+    def marked(*everything: Any) -> Any:
+        args = everything[context:]
+        leaves = pytree.tree_leaves(args)
+        nested = sum(isinstance(leaf, torch.Tensor) for leaf in leaves) > sum(isinstance(arg, torch.Tensor) for arg in args)
+        if threading.get_ident() != thread or nested or any(isinstance(leaf, _UNHEARD) for leaf in leaves):
+            return forward(*everything)
+        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+        operators = getattr(torch.ops, _NAMESPACE)
+        key = str(len(calls))
+        calls.append(FunctionCall(cls, _slots(args)))
+        token = operators.function_begins(tensors, [arg for arg in args if isinstance(arg, torch.SymInt)], key)
+        versions = [tensor._version for tensor in tensors]
+        result = forward(*everything)
+        results = list(result) if isinstance(result, tuple | list) else [result]
+        if versions != [tensor._version for tensor in tensors]:
+            return result  # it writes to its inputs, which the rest of the model is to see
+        ended = iter(operators.function_ends([item for item in results if isinstance(item, torch.Tensor)], token, key))
+        results = [next(ended) if isinstance(item, torch.Tensor) else item for item in results]
+        return tuple(results) if isinstance(result, tuple | list) else results[0]
+
+    return marked
+
+
+_UNHEARD = (torch.SymFloat, torch.SymBool)
+"""Symbolic numbers that no operator takes in a list."""
+
+
+def _slots(args: Sequence[Any]) -> tuple[Any, ...]:
     counts = {True: 0, False: 0}
     slots = []
     for arg in args:
@@ -94,20 +137,7 @@ def _marked(cls: Any, run: Any, args: tuple[Any, ...], calls: list[FunctionCall]
             arg = Slot(counts[is_tensor], is_tensor)
             counts[is_tensor] += 1
         slots.append(arg)
-    key = str(len(calls))
-    calls.append(FunctionCall(cls, tuple(slots)))
-    operators = getattr(torch.ops, _NAMESPACE)
-    *copies, token = operators.function_begins(tensors, sizes, key)
-    versions = [copy._version for copy in copies]
-    given = iter(copies)
-    result = run(*(next(given) if isinstance(arg, torch.Tensor) else arg for arg in args))
-    if versions != [copy._version for copy in copies]:
-        return result  # it writes to its inputs, so the rest of the model sees what it does
-    results = list(result) if isinstance(result, tuple) else [result]
-    found = [item for item in results if isinstance(item, torch.Tensor)]
-    ended = iter(operators.function_ends(found, token, key))
-    results = [next(ended) if isinstance(item, torch.Tensor) else item for item in results]
-    return tuple(results) if isinstance(result, tuple) else results[0]
+    return tuple(slots)
 
 
 def note_calls(program: torch.export.ExportedProgram, calls: Sequence[FunctionCall]) -> None:
@@ -140,14 +170,13 @@ class OpenCalls:
         """Whether a call ends at a node."""
         return _ENDS in node.meta
 
-    def begin(self, node: torch.fx.Node, inputs: list[Argument], sizes: list[Argument]) -> list[Argument]:
-        """Returns what the body computes with: the inputs themselves. Of a call that never ends nothing else remains."""
+    def begin(self, node: torch.fx.Node, inputs: list[Argument], sizes: list[Argument]) -> None:
+        """Notes where a call begins. Of one that never ends nothing remains but what it does."""
         call = node.meta[_BEGINS]
         arguments = [
             (inputs if item.is_tensor else sizes)[item.index] if isinstance(item, Slot) else item for item in call.arguments
         ]
         self._open.append((call, len(self._graph.nodes), arguments))
-        return [*inputs, None]
 
     def end(self, node: torch.fx.Node, results: list[SourceValue], outputs: list[SourceValue], location: Location) -> SourceNode:
         """Returns the node of a call, into which its body goes."""

@@ -81,7 +81,8 @@ class GraphConverter:
                 env[node] = env[node.args[0]][node.args[1]]
             elif self._functions.begins(node):
                 tensors, sizes, _ = (_resolve(argument, env) for argument in node.args)
-                env[node] = self._functions.begin(node, tensors, sizes)
+                self._functions.begin(node, tensors, sizes)
+                env[node] = None
             elif getattr(node.target, "__name__", "") not in _MODE_SWITCHES:
                 env[node] = self._call(node, env, autocast)
         return None

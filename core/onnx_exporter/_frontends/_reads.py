@@ -9,13 +9,13 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import torch
 
 from onnx_exporter._frontends._guards import is_guard_in
-from onnx_exporter._frontends._patching import patched
+from onnx_exporter._frontends._patching import StandIn, patched
 from onnx_exporter._frontends.captured import is_library_file
 from onnx_exporter.errors import CaptureError
 
@@ -117,16 +117,16 @@ class Reads:
         # after the input, the weight and the bias
         readers += [(owner, name, _as_argument(name), 3) for owner in (torch, torch.nn.functional) for name in _CONVOLUTIONS]
         replacements: list[tuple[Any, str, Any]] = [
-            (owner, name, self._noting(getattr(owner, name), what, first, nested=name in _CONVOLUTIONS))
-            for owner, name, what, first in readers
-            if hasattr(owner, name)
+            (owner, name, self._noting(owner, name, what, first)) for owner, name, what, first in readers if hasattr(owner, name)
         ]
         replacements += [(torch.Tensor, "data", _data()), (torch.Tensor, "__deepcopy__", _deepcopy(torch.Tensor.__deepcopy__))]
         with patched(replacements):
             yield
 
-    def _noting(self, original: Callable[..., Any], what: str, first: int, *, nested: bool = False) -> Callable[..., Any]:
-        """`original`, with every tensor among its arguments from the one at `first` on noted, also in tuples if `nested`."""
+    def _noting(self, owner: Any, name: str, what: str, first: int) -> Callable[..., Any]:
+        """A function that notes every tensor among its arguments from the one at `first` on, for a convolution in tuples too."""
+        original: Callable[..., Any] = getattr(owner, name)
+        nested = name in _CONVOLUTIONS
 
         @functools.wraps(original)
         def read(*args: Any, **kwargs: Any) -> Any:
@@ -138,7 +138,7 @@ class Reads:
                             self._note(part, what, sys._getframe(1), result)
             return result
 
-        return read
+        return StandIn(read) if isinstance(owner, ModuleType) else read
 
     def _note(self, tensor: torch.Tensor, what: str, caller: FrameType, result: Any) -> None:
         tracer: Any = torch._C

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onnx_exporter._frontends._script_join import Leaf, common_type, join
 from onnx_exporter._frontends._script_loops import Loops
 from onnx_exporter._frontends._script_values import Abstract, CannotJoin, DictValue, ListValue
-from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue
+from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue
 
 if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
@@ -91,16 +91,25 @@ class Blocks:
         if any(raising):
             interpreter.drop(node)
             return self._with_rest(sides[raising.index(False)], outputs, rest, then)
+        place = interpreter.location(node)
         try:
-            results = self._both(node, condition, [lambda side=side: self._results(side) for side in sides])
+            results = self._both(place, condition, [lambda side=side: self._results(side) for side in sides])
         except CannotJoin:
             self._copies += 1
             if self._copies > _MOST_COPIES:
                 raise
             runs = [lambda side=side: self._with_rest(side, outputs, rest, then) for side in sides]
-            return self._both(node, condition, runs, is_end=getattr(then, "is_end", False))
+            return self._both(place, condition, runs, is_end=getattr(then, "is_end", False))
         interpreter.bind(outputs, results)
         return None
+
+    def either(
+        self, place: Location, condition: SourceValue, first: Callable[[], SourceValue], second: Callable[[], SourceValue]
+    ) -> SourceValue:
+        """Returns what `first` gives where the condition holds, else what `second` gives."""
+        (result,) = self._both(place, condition, [lambda: [first()], lambda: [second()]])
+        assert isinstance(result, SourceValue)
+        return result
 
     def _results(self, side: Any) -> list[Abstract]:
         return self._interpreter.run(list(side.nodes()), lambda: self._interpreter.values(list(side.outputs())))
@@ -118,12 +127,12 @@ class Blocks:
         return interpreter.run(list(side.nodes()), after)
 
     def _both(
-        self, node: Any, condition: SourceValue, runs: Sequence[Callable[[], list[Abstract]]], *, is_end: bool = False
+        self, place: Location, condition: SourceValue, runs: Sequence[Callable[[], list[Abstract]]], *, is_end: bool = False
     ) -> list[Abstract]:
         """Interprets both sides, appends the node and returns its results; those of the program may differ in rank."""
         interpreter = self._interpreter
         first, second = (self.side(run) for run in runs)
-        source = SourceNode("prim::If", "", {"condition": condition}, [], interpreter.location(node))
+        source = SourceNode("prim::If", "", {"condition": condition}, [], place)
         graphs = [SourceGraph(nodes=side.nodes) for side in (first, second)]
         leaf = self._leaf(source, graphs, is_end)
         results = [join(one, other, leaf) for one, other in zip(first.results, second.results, strict=True)]

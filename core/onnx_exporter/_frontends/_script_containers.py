@@ -130,12 +130,33 @@ def to_number(interpreter: Interpreter, value: SourceValue, place: Location) -> 
 def as_tensor(interpreter: Interpreter, values: ListValue, place: Location, *, needs_equal: bool) -> SourceValue | None:
     """The elements of a list stacked along axis 0; None if they need not have one size."""
     items = values.items
-    if len(items) == 1 and isinstance(items[0], Run):
-        return items[0].value
     if needs_equal and not all(_is_stackable(item, items[0]) for item in items):
         return None
-    parts = [item.value if isinstance(item, Run) else _row(interpreter, item, place) for item in items]
-    return parts[0] if len(parts) == 1 else interpreter.call("aten::cat", ListValue(list(parts)), 0, place=place)
+    rows = [item if isinstance(item, Run) else _row(interpreter, item, place) for item in items]
+    return joined(interpreter, rows, 0, place, lambda run: run.value)
+
+
+def joined(
+    interpreter: Interpreter, parts: list[Abstract], dim: int, place: Location, tensor_of: Callable[[Run], SourceValue]
+) -> SourceValue:
+    """Joins tensors and runs, of which `tensor_of` makes tensors; a run without elements takes no part.
+
+    What sizes its elements would have nobody knows.
+    """
+    run = next((part for part in parts if isinstance(part, Run)), None)
+    if run is None:
+        return parts[0] if len(parts) == 1 else interpreter.call("aten::cat", ListValue(parts), dim, place=place)
+    if len(parts) == 1:
+        return tensor_of(run)
+    count = interpreter.call("aten::size.int", run.value, 0, place=place)
+    some = interpreter.call("aten::gt.int", count, 0, place=place)
+    without = [part for part in parts if part is not run]
+    return interpreter.blocks.either(
+        place,
+        some,
+        lambda: joined(interpreter, [tensor_of(run) if part is run else part for part in parts], dim, place, tensor_of),
+        lambda: joined(interpreter, without, dim, place, tensor_of),
+    )
 
 
 def _is_stackable(item: Abstract, first: Abstract) -> bool:
@@ -166,9 +187,9 @@ def _get_item(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abst
 
 
 def _slice(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    values, start, end, step = args
-    if not isinstance(values, ListValue):
+    if not isinstance(args[0], ListValue):
         return NotImplemented
+    values, start, end, step = args
     _check_readable(interpreter, node, values)
     if not all(item is None or isinstance(item, int) for item in (start, end, step)):
         raise interpreter.refusal(node, "a list is sliced at places that the data decide", "slice a tensor instead")
@@ -323,18 +344,16 @@ def _cat(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
         return NotImplemented
     _check_readable(interpreter, node, tensors)
     place = interpreter.location(node)
-    parts: list[Abstract] = []
-    for item in tensors.items:
-        if not isinstance(item, Run):
-            parts.append(item)
-            continue
-        rank = item.value.type.rank
+
+    def flat(run: Run) -> SourceValue:
+        rank = run.value.type.rank
         if rank is None:
             raise interpreter.refusal(node, "a list of tensors of unknown rank is joined", "use torch.stack")
         axis = dim + rank - 1 if dim < 0 else dim
-        moved = item.value if axis == 0 else interpreter.call("aten::movedim.int", item.value, 0, axis, place=place)
-        parts.append(interpreter.call("aten::flatten.using_ints", moved, axis, axis + 1, place=place))
-    return parts[0] if len(parts) == 1 else interpreter.call("aten::cat", ListValue(parts), dim, place=place)
+        moved = run.value if axis == 0 else interpreter.call("aten::movedim.int", run.value, 0, axis, place=place)
+        return interpreter.call("aten::flatten.using_ints", moved, axis, axis + 1, place=place)
+
+    return joined(interpreter, list(tensors.items), dim, place, flat)
 
 
 def _tensor(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:

@@ -173,7 +173,9 @@ class Interpreter:
     def _result(self, source: SourceNode, returned: Any, types: list[Any] | None, index: int, node: Any) -> Abstract:
         kind = returned.type.kind()
         if kind in _NUMBER_RETURNS:
-            return self._add_output(source, SourceType(_number_dtype(kind, source), (), is_number=True))
+            number = self._add_output(source, SourceType(_number_dtype(kind, source), (), is_number=True))
+            self.types.note(number, types[index] if types is not None else None)
+            return number
         if kind == "ListType":
             return self._list_result(source, types, node)
         found = types[index] if types is not None and index < len(types) and isinstance(types[index], SourceType) else UNKNOWN

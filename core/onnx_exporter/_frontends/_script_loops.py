@@ -136,7 +136,7 @@ class Loops:
 
             def run() -> list[Abstract]:
                 for container, value in held.items():
-                    container.items = value.items
+                    container.items = value.items.copy()
                 return self._round(body, [index, *assumed])
 
             side = self._blocks.side(run)
@@ -253,7 +253,8 @@ class _Collector:
             value = item if isinstance(item, SourceValue) else number_constant(item)
             if value.type.dtype is None or value.type.shape is None:
                 raise CannotJoin("a list gets tensors of unknown type")
-            stacked = SourceValue("", SourceType(value.type.dtype, (None, *value.type.shape)))
+            sizes = value.type.example_shape or tuple(size if isinstance(size, int) else 1 for size in value.type.shape)
+            stacked = SourceValue("", SourceType(value.type.dtype, (None, *value.type.shape), example_shape=(1, *sizes)))
             self.scanned.append(value)
             self.stacked.append(stacked)
             runs.append(Run(stacked, is_number(item)))

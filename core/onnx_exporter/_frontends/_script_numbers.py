@@ -205,6 +205,22 @@ def _unwrap(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstra
     return value.value if isinstance(value, Maybe) else value
 
 
+def _is_instance(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    declared, wanted = node.inputsAt(0).type(), node.tys("types")
+    if any(declared.isSubtypeOf(kind) for kind in wanted):
+        return True
+    (value,) = args
+    if isinstance(value, Maybe):
+        raise interpreter.refusal(node, "isinstance of a value that the data decide to be None", "compare with None before")
+    kinds = {kind.kind() for kind in wanted}
+    if isinstance(value, SourceValue) and not value.type.is_number:
+        return "TensorType" in kinds
+    if value is None:
+        return "NoneType" in kinds
+    names = {bool: "BoolType", int: "IntType", float: "FloatType", str: "StringType", tuple: "TupleType", ListValue: "ListType"}
+    return names.get(type(value), "") in kinds
+
+
 def _compare_lists(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     """``x.shape == y.shape`` of which a size is data."""
     first, second = args[0], args[1]
@@ -306,6 +322,7 @@ HANDLERS: dict[str, Handler] = {
     "aten::ne": _compare_lists,
     "prim::min": _extreme,
     "prim::max": _extreme,
+    "prim::isinstance": _is_instance,
     "aten::__range_length": _range_length,
     "aten::__derive_index": _derive_index,
     "aten::format": _text,

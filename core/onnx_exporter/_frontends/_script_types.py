@@ -27,12 +27,13 @@ class Types:
 
     def __init__(self) -> None:
         self._examples: dict[SourceValue, torch.Tensor] = {}
+        self._numbers: dict[SourceValue, bool | int | float] = {}
 
     def example(self, value: SourceValue) -> Any:
         """Returns a tensor without data, or a number, in the place of a value; None if its type is not known."""
         kind = value.type
         if kind.is_number:
-            return _EXAMPLE_NUMBERS[kind.dtype]
+            return self._numbers.get(value, _EXAMPLE_NUMBERS[kind.dtype])
         known = self._examples.get(value)
         if known is None and kind.dtype is not None and kind.shape is not None:
             sizes = kind.example_shape or tuple(size if isinstance(size, int) else 1 for size in kind.shape)
@@ -43,20 +44,47 @@ class Types:
             self._examples[value] = known
         return known
 
+    def _with_ones(self, value: SourceValue) -> Any:
+        """A number of 1, a size that does with most others."""
+        return 1 if value.type.is_number and value.type.dtype is torch.int64 else self.example(value)
+
+    def _with_zeros(self, value: SourceValue) -> Any:
+        """A number of 0, the first index."""
+        return 0 if value.type.is_number and value.type.dtype is torch.int64 else self.example(value)
+
+    def note(self, value: SourceValue, example: Any) -> None:
+        """Remembers the example of a number, as `results` has returned it."""
+        if isinstance(example, bool | int | float):
+            self._numbers[value] = example
+
     def results(self, op: str, overload: str, arguments: Mapping[str, Argument]) -> list[Any] | None:
-        """Returns what a call gives: a `SourceType` for each tensor, a list of them for a list; None if it cannot be told."""
+        """Returns what a call gives: a `SourceType` for each tensor, a list of them for a list, the example of a number.
+
+        None means that it cannot be told.
+        """
         operator = find_operator(op, overload)
         if operator is None or any(value.type.dtype is None or value.type.rank is None for value in _inputs(arguments)):
             return None
         exact = all(_is_exact(value) for value in _inputs(arguments)) and op not in _NOT_BY_SIZES
         given = {name: map_values(argument, self.example) for name, argument in arguments.items()}
         ran = _run(operator, given, "meta")
+        for other in () if exact else (self._with_ones, self._with_zeros, _small):
+            if ran is None:
+                ran = _run(operator, {name: map_values(argument, other) for name, argument in arguments.items()}, "meta")
         if ran is None:  # an operator that looks at the data, such as nonzero
             exact = False
             ran = _run(operator, {name: _with_data(argument) for name, argument in given.items()}, "cpu")
         if ran is None:
             return None
         return [_type_of(result, exact) for result in (ran if isinstance(ran, tuple) else (ran,))]
+
+
+def _small(value: SourceValue) -> Any:
+    """An example in which each size that is no fact is 1."""
+    kind = value.type
+    if kind.is_number:
+        return _EXAMPLE_NUMBERS[kind.dtype]
+    return torch.empty([size if isinstance(size, int) else 1 for size in kind.shape or ()], dtype=kind.dtype, device="meta")
 
 
 def _inputs(arguments: Mapping[str, Argument]) -> list[SourceValue]:
@@ -100,7 +128,7 @@ def _type_of(result: Any, exact: bool) -> Any:
     if isinstance(result, list):
         return [_type_of(item, exact) for item in result]
     if not isinstance(result, torch.Tensor):
-        return None
+        return result
     sizes = tuple(result.shape)
     shape = sizes if exact else (None,) * len(sizes)
     strides = None if result.layout is not torch.strided else result.stride()

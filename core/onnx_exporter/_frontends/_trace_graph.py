@@ -14,11 +14,11 @@ from onnx_exporter._frontends._functions import forward_parameters
 from onnx_exporter._frontends._guards import is_unpacked
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._reads import NOTE
+from onnx_exporter._frontends._script_inside_trace import interpret_node, interpret_part
 from onnx_exporter._frontends._setitem import unbake_setitem
 from onnx_exporter._frontends.captured import is_library_file
 from onnx_exporter._source.graph import UNKNOWN, Location, SourceGraph, SourceNode, SourceType, SourceValue
 from onnx_exporter._source.schema import normalise, parse_schema
-from onnx_exporter.errors import CaptureError
 
 _FRAME = re.compile(r"^(.*)\((\d+)\): (.*)$", re.MULTILINE)
 _SCRIPTED = re.compile(r'^ *File "(.+)", line (\d+)$', re.MULTILINE)
@@ -89,9 +89,9 @@ class Converter:
             elif kind in ("prim::ListUnpack", "prim::TupleUnpack"):
                 self._unpack(node)
             elif kind == "prim::PythonOp":
-                graph.nodes.append(self._python_op(node))
-            elif kind == "prim::If":
-                graph.nodes.append(self._if(node))
+                graph.nodes += self._python_op(node)
+            elif kind in ("prim::If", "prim::Loop"):
+                graph.nodes += self._scripted(node, *interpret_node(node, self.env, self.weights))
             elif kind == "prim::device":
                 self.env[node.output().unique()] = None  # where to compute is not part of the graph
             elif kind == "prim::Print":
@@ -180,10 +180,13 @@ class Converter:
                 self.env[output.unique()] = value
         self.depends.bind(source, source.outputs, sizes)
 
-    def _python_op(self, node: Any) -> SourceNode:
+    def _python_op(self, node: Any) -> list[SourceNode]:
         """A call of an ``autograd.Function``: tensors come as inputs, everything else as Python objects."""
         function = node.pyobj().__self__
         tensors = (self.env[value.unique()] for value in node.inputs())
+        interpreted = interpret_part(function, [self.env[value.unique()] for value in node.inputs()], self.weights)
+        if interpreted is not None:
+            return self._scripted(node, *interpreted)
         scalars = iter(node.scalar_args())
         args = [next(scalars) if kind == "c" else next(tensors) for kind in node.cconv()]
         arguments = dict(zip(forward_parameters(function, len(args)), args, strict=True))
@@ -191,7 +194,7 @@ class Converter:
         if node.hasAttribute("Subgraph"):
             source.blocks.append(self._block(node.g("Subgraph"), list(source.input_values())))
         self._bind(node, source)
-        return source
+        return [source]
 
     def _block(self, subgraph: Any, given: Sequence[SourceValue]) -> SourceGraph:
         block = SourceGraph()
@@ -207,26 +210,13 @@ class Converter:
         self.env = outer
         return block
 
-    def _if(self, node: Any) -> SourceNode:
-        """A branch of a scripted function; tracing itself follows the one that the example takes."""
-        source = SourceNode("prim::If", "", {"condition": self.env[node.inputsAt(0).unique()]}, [], self._location(node))
-        for branch in node.blocks():
-            block = SourceGraph()
-            self._nodes(branch, block)
-            for output in branch.outputs():
-                result = self.env[output.unique()]
-                if isinstance(result, bool | int | float):
-                    result = self._constant(torch.tensor(result, dtype=torch.float64 if isinstance(result, float) else None))
-                if not isinstance(result, SourceValue):
-                    raise CaptureError(
-                        "a scripted function returns something other than tensors and numbers from a branch\n"
-                        f"  at {source.location}\n"
-                        "  capture='export' may capture it"
-                    )
-                block.outputs.append(result)
-            source.blocks.append(block)
-        self._bind(node, source)
-        return source
+    def _scripted(self, node: Any, nodes: list[SourceNode], results: list[Any]) -> list[SourceNode]:
+        """Binds the results of what the model scripts; tracing itself follows the way that the example takes."""
+        for made in nodes:
+            self.depends.bind(made, made.outputs, self.depends.sizes_of_results(made))
+        for output, result in zip(node.outputs(), results, strict=True):
+            self.env[output.unique()] = result
+        return nodes
 
     def _type(self, value: Any, depends: Dependence) -> SourceType:
         kind = value.type()

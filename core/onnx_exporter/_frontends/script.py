@@ -44,16 +44,14 @@ class Scripted(torch.nn.Module):
     def __init__(self, scripted: Any) -> None:
         super().__init__()
         self.__dict__["scripted"] = scripted  # unregistered, or the names of weights would begin with its own
-        is_function = isinstance(scripted, torch.jit.ScriptFunction)
-        schema = scripted.schema if is_function else scripted.forward.schema
-        self._arguments = [item for item in schema.arguments if item.name != "self"]
+        self._arguments = _parameters(scripted)
         self._kinds = {item.name: _NUMBERS[str(item.type)] for item in self._arguments if str(item.type) in _NUMBERS}
 
         def forward(*args: Any, **kwargs: Any) -> Any:
             positional, named = self._replace(args, kwargs, lambda kind, value: kind[0](value))
             return scripted(*positional, **named)
 
-        forward.__signature__ = inspect.Signature([_parameter(item) for item in self._arguments])  # type: ignore[attr-defined]
+        forward.__signature__ = signature_of(scripted)  # type: ignore[attr-defined]
         self.forward = forward
 
     def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -66,19 +64,6 @@ class Scripted(torch.nn.Module):
         changed = [change(self._kinds[name], value) if name in self._kinds else value for name, value in found]
         named = {name: change(self._kinds[name], value) if name in self._kinds else value for name, value in kwargs.items()}
         return (*changed, *args[len(found) :]), named
-
-    def is_number(self, name: str) -> bool:
-        """Whether a parameter of ``forward`` is a number."""
-        return name in self._kinds
-
-    @property
-    def graph(self) -> Any:
-        """A copy of the graph, with the functions and modules that it calls inlined."""
-        scripted = self.scripted
-        graph = scripted.graph if isinstance(scripted, torch.jit.ScriptFunction) else scripted.forward.graph
-        copy = graph.copy()
-        torch._C._jit_pass_inline(copy)
-        return copy
 
     # What the names and the mode of a module mean, for the scripted one.
 
@@ -105,6 +90,14 @@ class Scripted(torch.nn.Module):
         return self._modules_of().state_dict(*args, **kwargs)
 
 
+def inlined_graph(scripted: Any) -> Any:
+    """Returns a copy of a scripted program's graph, with the functions and modules that it calls inlined."""
+    graph = scripted.graph if isinstance(scripted, torch.jit.ScriptFunction) else scripted.forward.graph
+    copy = graph.copy()
+    torch._C._jit_pass_inline(copy)
+    return copy
+
+
 def _parameter(item: Any) -> inspect.Parameter:
     default = item.default_value if item.has_default_value() else inspect.Parameter.empty
     return inspect.Parameter(item.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
@@ -119,7 +112,7 @@ def capture_script(model: Scripted, inputs: ModelInputs) -> Captured:
     if sys.version_info >= (3, 14):
         raise CaptureError("TorchScript does not run on Python 3.14 and later; export the torch.nn.Module with capture='export'")
     with CAPTURE_LOCK:
-        graph = model.graph
+        graph = inlined_graph(model.scripted)
     weights: dict[str, torch.Tensor] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     interpreter = Interpreter(weights)
     values = [_input_value(item) for item in inputs.tensors]
@@ -127,21 +120,18 @@ def capture_script(model: Scripted, inputs: ModelInputs) -> Captured:
     if not isinstance(model.scripted, torch.jit.ScriptFunction):
         interpreter.bind(parameters[:1], [ModuleValue(model.scripted._c, "")])
         parameters = parameters[1:]
-    interpreter.bind(parameters, _arguments(model, interpreter, inputs, values))
-    return interpret(interpreter, graph, values)
+    args, kwargs = inputs.rebuild(values)
+    interpreter.bind(parameters, arguments_of(model.scripted, interpreter, args, kwargs))
+    results: list[SourceValue] = interpreter.run(list(graph.nodes()), End(interpreter, list(graph.outputs())))
+    warn_of_dropped(interpreter)
+    return Captured(SourceGraph(values, interpreter.nodes, results))
 
 
-def interpret(interpreter: Interpreter, graph: Any, inputs: list[SourceValue]) -> Captured:
-    """Interprets a graph whose inputs are bound, and warns of what is left out."""
-    results = interpreter.run(list(graph.nodes()), End(interpreter, list(graph.outputs())))
-    outputs: list[SourceValue] = []
-    for value in results:
-        assert isinstance(value, SourceValue)  # the end makes tensors of all results
-        outputs.append(value)
+def warn_of_dropped(interpreter: Interpreter) -> None:
+    """Warns once of all assertions, exceptions and prints that the file does not have."""
     if interpreter.dropped:
         places = "".join(f"\n  {place}" for place in interpreter.dropped)
         warn(f"a file neither checks, raises nor prints; what the scripted model does so is left out:{places}")
-    return Captured(SourceGraph(inputs, interpreter.nodes, outputs))
 
 
 class End:
@@ -183,17 +173,28 @@ def _input_value(item: Any) -> SourceValue:
     return SourceValue(item.name, kind)
 
 
-def _arguments(
-    model: Scripted, interpreter: Interpreter, inputs: ModelInputs, values: Sequence[SourceValue]
+def arguments_of(
+    scripted: Any, interpreter: Interpreter, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> list[Abstract]:
-    """The arguments of the scripted ``forward``, in order."""
-    args, kwargs = inputs.rebuild(values)
-    bound = inspect.signature(model.forward).bind(*args, **kwargs)
+    """Returns the arguments of a scripted program, in order; tensors that stand for numbers become numbers."""
+    bound = signature_of(scripted).bind(*args, **kwargs)
     bound.apply_defaults()
-    found = []
-    for name, value in bound.arguments.items():
-        if model.is_number(name) and isinstance(value, SourceValue):
-            found.append(to_number(interpreter, value, Location()))
-        else:
-            found.append(interpreter.adopt(from_python(value)))
-    return found
+    numbers = {item.name for item in _parameters(scripted) if str(item.type) in _NUMBERS}
+    return [
+        to_number(interpreter, value, Location())
+        if name in numbers and isinstance(value, SourceValue)
+        else interpreter.adopt(from_python(value))
+        for name, value in bound.arguments.items()
+    ]
+
+
+def _parameters(scripted: Any) -> list[Any]:
+    """The parameters of a scripted program, without the module itself."""
+    if isinstance(scripted, torch.jit.ScriptFunction):
+        return list(scripted.schema.arguments)
+    return list(scripted.forward.schema.arguments)[1:]
+
+
+def signature_of(scripted: Any) -> inspect.Signature:
+    """Returns the parameters of a scripted program as Python has them."""
+    return inspect.Signature([_parameter(item) for item in _parameters(scripted)])

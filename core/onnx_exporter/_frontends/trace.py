@@ -22,6 +22,7 @@ from onnx_exporter._frontends._followed import followed
 from onnx_exporter._frontends._guards import is_guard
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._reads import Reads
+from onnx_exporter._frontends._script_inside_trace import scripted_parts
 from onnx_exporter._frontends._state import ParameterWatch, unchanged_state
 from onnx_exporter._frontends._structures import register_structures
 from onnx_exporter._frontends._trace_graph import Converter
@@ -55,7 +56,7 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
             result = forward(*tensors)
         return _tensors_of(result)
 
-    with CAPTURE_LOCK, warnings.catch_warnings(record=True) as caught, _module_scopes(model), plain_attention():
+    with CAPTURE_LOCK, warnings.catch_warnings(record=True) as caught, _module_scopes(model), plain_attention(), scripted_parts(model):
         warnings.simplefilter("always")
         with unchanged_state(model):
             try:

@@ -129,19 +129,29 @@ class AliasSets:
 
     @classmethod
     def of_graph(cls, graph: SourceGraph, cache: EffectsCache) -> AliasSets:
-        """Collects the sets of one graph; blocks are not looked into."""
+        """Collects the sets of a graph and its blocks; what goes in and out of a block is kept apart from what it is then."""
         sets = cls()
+        sets._collect(graph, cache)
+        return sets
+
+    def _collect(self, graph: SourceGraph, cache: EffectsCache) -> None:
         for node in graph.nodes:
+            for block in node.blocks:
+                self._collect(block, cache)
             effects = cache.of(node)
             if effects is _PURE:
                 continue
             for output, argument in effects.aliased_outputs(node):
                 for value in values_in(node.arguments.get(argument)):
-                    sets._join(output, value)
+                    self._join(output, value)
             for argument in effects.writes:
                 for value in values_in(node.arguments.get(argument)):
-                    sets._written.add(value)
-        return sets
+                    self._written.add(value)
+
+    def sharing(self, value: SourceValue) -> set[SourceValue]:
+        """Returns every value that may share memory with one."""
+        root = self._find(value)
+        return {other for other in self._parent if self._find(other) is root} | {root, value}
 
     def _find(self, value: SourceValue) -> SourceValue:
         parent = self._parent

@@ -10,8 +10,10 @@ when they are next read.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from onnx_exporter._source.aliasing import AliasSets, Effects, EffectsCache, writes_anything
+from onnx_exporter._source.control_flow import ControlFlow
 from onnx_exporter._source.emit import Emitter, unsupported, without_strides
 from onnx_exporter._source.graph import (
     Argument,
@@ -44,12 +46,14 @@ class _Storage:
 
     Attributes:
         writes: How many times it was written so far.
+        origin: The tensor that it was first met as.
     """
 
-    __slots__ = ("writes",)
+    __slots__ = ("origin", "writes")
 
-    def __init__(self) -> None:
+    def __init__(self, origin: SourceValue) -> None:
         self.writes = 0
+        self.origin = origin
 
 
 class _Alias:
@@ -106,30 +110,57 @@ class _Tensor:
 
 
 class _Functionalizer:
+    """Rewrites one graph.
+
+    Attributes:
+        emitter: Where the nodes of the block that is being rewritten go.
+        tensors: The tensors whose memory is written somewhere.
+        aliases: All that is known of their memory.
+        written: The values whose memory is written somewhere, in blocks too.
+        control_flow: What rewrites nodes with blocks.
+    """
+
     def __init__(self, graph: SourceGraph, cache: EffectsCache) -> None:
         self._graph = graph
         self._cache = cache
-        self._emitter = Emitter()
-        self._written = AliasSets.of_graph(graph, cache).written()
-        self._tensors: dict[SourceValue, _Tensor] = {}
+        self.emitter = Emitter()
+        self.sets = AliasSets.of_graph(graph, cache)
+        self.written = self.sets.written()
+        self.tensors: dict[SourceValue, _Tensor] = {}
+        self.aliases: list[_Alias] = []
+        self.control_flow = ControlFlow(self)
 
     def run(self) -> None:
-        for node in self._graph.nodes:
-            effects = self._cache.of(node)
-            if effects.rebinds:
-                self._rebind(node, effects)
-            elif effects.writes:
-                self._write_node(node, effects)
-            else:
-                self._read_arguments(node)
-                self._emitter.nodes.append(node)
-        self._graph.outputs = [self._output(value) for value in self._graph.outputs]
-        self._graph.nodes = self._emitter.nodes
+        self._graph.nodes = self.rewrite(self._graph, lambda: [self._output(value) for value in self._graph.outputs])
+
+    def rewrite(self, block: SourceGraph, outputs: Callable[[], list[SourceValue]]) -> list[SourceNode]:
+        """Returns the nodes of a graph or block without writes, and gives it the outputs that are there then."""
+        outer, self.emitter = self.emitter, Emitter()
+        with self.control_flow.inside(block) as walk:
+            for node in walk:
+                effects = self._cache.of(node)
+                if effects.rebinds:
+                    self._rebind(node, effects)
+                elif effects.writes:
+                    self._write_node(node, effects)
+                else:
+                    self._read_arguments(node)
+                    self.emitter.nodes.append(node)
+        block.outputs = outputs()
+        nodes = self.emitter.nodes
+        self.emitter = outer
+        return nodes
+
+    def alias(self, value: SourceValue, storage: _Storage, view: _View | None = None, index: int = 0) -> _Alias:
+        """Notes what views memory."""
+        made = _Alias(value, storage, view, index)
+        self.aliases.append(made)
+        return made
 
     # Reading.
 
-    def _read(self, value: SourceValue) -> SourceValue:
-        tensor = self._tensors.get(value)
+    def read(self, value: SourceValue) -> SourceValue:
+        tensor = self.tensors.get(value)
         return value if tensor is None else self._current(tensor.alias)
 
     def _current(self, alias: _Alias) -> SourceValue:
@@ -147,20 +178,20 @@ class _Functionalizer:
         node = view.node
         fresh = [SourceValue(type=without_strides(alias.type)) for alias in view.aliases]
         arguments = {**node.arguments, view.argument: base}
-        self._emitter.nodes.append(dataclasses.replace(node, arguments=arguments, outputs=fresh))
+        self.emitter.nodes.append(dataclasses.replace(node, arguments=arguments, outputs=fresh))
         for alias, value in zip(view.aliases, fresh, strict=True):
             alias.value, alias.seen = value, alias.storage.writes
 
     def _output(self, value: SourceValue) -> SourceValue:
-        current = self._read(value)
+        current = self.read(value)
         if current is not value and not current.name and value not in self._graph.inputs and value.constant is None:
             current.name = value.name
         return current
 
-    def _tensor(self, value: SourceValue) -> _Tensor:
-        tensor = self._tensors.get(value)
+    def tensor(self, value: SourceValue) -> _Tensor:
+        tensor = self.tensors.get(value)
         if tensor is None:
-            tensor = self._tensors[value] = _Tensor(_Alias(value, _Storage()))
+            tensor = self.tensors[value] = _Tensor(self.alias(value, _Storage(value)))
         return tensor
 
     def _read_arguments(self, node: SourceNode) -> None:
@@ -169,16 +200,16 @@ class _Functionalizer:
         viewed: dict[str, tuple[_Alias, SourceValue]] = {}
         for output, name in effects.aliased_outputs(node):
             argument = node.arguments[name]
-            if name not in viewed and output in self._written and isinstance(argument, SourceValue):
-                viewed[name] = (self._tensor(argument).alias, argument)
-        tensors = self._tensors
+            if name not in viewed and output in self.written and isinstance(argument, SourceValue):
+                viewed[name] = (self.tensor(argument).alias, argument)
+        tensors = self.tensors
         for name, argument in node.arguments.items():
             if any(value in tensors for value in values_in(argument)):
-                node.arguments[name] = map_values(argument, self._read)
+                node.arguments[name] = map_values(argument, self.read)
         for name, (parent, source) in viewed.items():
             self._note_view(node, effects, name, parent, source)
-        for block in node.blocks:
-            self._enter_block(node, block)
+        if node.blocks:
+            self.control_flow.rewrite(node)
 
     def _note_view(self, node: SourceNode, effects: Effects, name: str, parent: _Alias, source: SourceValue) -> None:
         outputs = [output for output, argument in effects.aliased_outputs(node) if argument == name]
@@ -186,32 +217,33 @@ class _Functionalizer:
         if how == "copy":
             return
         view = _View(node, name, parent, source.type, how == "same")
-        view.aliases = [_Alias(output, parent.storage, view, index) for index, output in enumerate(outputs)]
+        view.aliases = [self.alias(output, parent.storage, view, index) for index, output in enumerate(outputs)]
         for output, alias in zip(outputs, view.aliases, strict=True):
-            self._tensors[output] = _Tensor(alias)
+            self.tensors[output] = _Tensor(alias)
 
     # Writing.
 
     def _write_node(self, node: SourceNode, effects: Effects) -> None:
         targets = [(name, value) for name in effects.writes for value in values_in(node.arguments[name])]
-        arguments: dict[str, Argument] = {name: map_values(value, self._read) for name, value in node.arguments.items()}
-        results = written_values(self._emitter, node, effects, arguments, targets)
+        arguments: dict[str, Argument] = {name: map_values(value, self.read) for name, value in node.arguments.items()}
+        results = written_values(self.emitter, node, effects, arguments, targets)
         if all(target.type.is_number for _, target in targets):
             # A Python number is never shared: `n += 1` makes another number and leaves the old one.
             for output, result in zip(node.outputs, results, strict=False):
-                self._tensors[output] = _Tensor(_Alias(result, _Storage()))
+                self.tensors[output] = _Tensor(self.alias(result, _Storage(result)))
             return
-        tensors = [self._tensor(target) for _, target in targets]
+        tensors = [self.tensor(target) for _, target in targets]
         for tensor, result in zip(tensors, results, strict=True):
             self._write(tensor.alias, result, node.location)
         for output, name in effects.aliased_outputs(node):
-            self._tensors[output] = self._tensor(next(values_in(node.arguments[name])))
+            self.tensors[output] = self.tensor(next(values_in(node.arguments[name])))
 
     def _write(self, alias: _Alias, value: SourceValue, location: Location) -> None:
         """Makes `value` the value of `alias` and of everything it views."""
         path = [alias]
         while (view := path[-1].view) is not None:
             path.append(view.parent)
+        self.control_flow.check_write(path[-1].storage, location)
         # What is not written keeps its value, so bring everything on the way up to date first.
         self._current(alias)
         storage = alias.storage
@@ -230,47 +262,20 @@ class _Functionalizer:
     def _inverse(self, alias: _Alias, view: _View, value: SourceValue, location: Location) -> SourceValue:
         siblings = [sibling.value for sibling in view.aliases]
         base = view.parent.value
-        return Inverse(self._emitter, view.node, view.source, base, value, siblings, alias.index, location).value()
+        return Inverse(self.emitter, view.node, view.source, base, value, siblings, alias.index, location).value()
 
     def _rebind(self, node: SourceNode, effects: Effects) -> None:
         """A tensor takes other sizes and strides in place: from now on it is a view of what it was."""
         (name,) = effects.writes
         argument = node.arguments[name]
-        tensor = self._tensor(argument)
+        tensor = self.tensor(argument)
         source = SourceValue(type=tensor.alias.type)
-        view_node = rebinding_view(node, {key: map_values(value, self._read) for key, value in node.arguments.items()})
+        view_node = rebinding_view(node, {key: map_values(value, self.read) for key, value in node.arguments.items()})
         if view_node is not None:
             how = relation(view_node, source, view_node.outputs[0])
             view = _View(view_node, name, tensor.alias, source.type, how == "same")
-            view.aliases = [_Alias(view_node.outputs[0], tensor.alias.storage, view)]
-            self._emitter.nodes.append(view_node)
+            view.aliases = [self.alias(view_node.outputs[0], tensor.alias.storage, view)]
+            self.emitter.nodes.append(view_node)
             tensor.alias = view.aliases[0]
         for output in node.outputs:
-            self._tensors[output] = tensor
-
-    # Blocks.
-
-    def _enter_block(self, node: SourceNode, block: SourceGraph) -> None:
-        """Makes a block pure that writes nothing from outside, and lets it read current values."""
-        self._check_block(node, block)
-        functionalize(block)
-        self._read_in_block(block)
-
-    def _read_in_block(self, block: SourceGraph) -> None:
-        for inner in block.nodes:
-            for name, argument in inner.arguments.items():
-                if any(value in self._tensors for value in values_in(argument)):
-                    inner.arguments[name] = map_values(argument, self._read)
-            for nested in inner.blocks:
-                self._read_in_block(nested)
-        block.outputs = [self._read(value) for value in block.outputs]
-
-    def _check_block(self, node: SourceNode, block: SourceGraph) -> None:
-        own = {output for inner in block.nodes for output in inner.outputs}
-        outer = AliasSets.of_graph(block, self._cache).written() - own
-        if outer:
-            raise unsupported(
-                node,
-                "its body writes in place into a tensor from outside",
-                "compute a new tensor in the branch or loop and return it",
-            )
+            self.tensors[output] = tensor

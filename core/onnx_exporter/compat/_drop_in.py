@@ -34,10 +34,10 @@ def patch_torch_onnx() -> _Patch:
 
     While it is active, in every thread, ``torch.onnx.export``, ``register_custom_op_symbolic`` and its counterpart,
     ``select_model_mode_for_export``, ``torch.onnx.utils`` and the log are ours, and torch.onnx has the names that it once
-    had (`compat.install`). Modules that imported these by name
-    (``from torch.onnx import export``) have ours as well; an object that keeps one elsewhere, such as in a
-    ``functools.partial`` or as the default of an argument, is not reached. Afterwards everything is as it was.
-    It can be nested.
+    had (`compat.install`). Modules that imported these by name (``from torch.onnx import export``) have ours as well; a
+    reference that is kept elsewhere, such as in a ``functools.partial`` or as the default of an argument, is not reached.
+    Afterwards everything is as it was, but for symbolic functions that were registered meanwhile: they stay with us. It
+    can be nested.
 
     A call takes the arguments of ``torch.onnx.export`` and returns what that would return: None for ``dynamo=False``,
     and for ``dynamo=True`` an `ONNXProgram`, with the model captured by ``torch.export``. Which of the two is the
@@ -67,16 +67,16 @@ class _Routes:
         with self._lock:
             if self._count == 0:
                 self._replaced = _replacements()
-                _swap({id(original): ours for original, ours in self._replaced})
                 self._old_names = install()
+                _swap({id(original): ours for original, ours in self._replaced})
             self._count += 1
 
     def close(self) -> None:
         with self._lock:
             self._count -= 1
             if self._count == 0:
-                self._old_names.uninstall()
                 _swap({id(ours): original for original, ours in self._replaced})
+                self._old_names.uninstall()
                 self._replaced = []
 
 

@@ -34,7 +34,7 @@ class SymbolicTable:
 
     def remove(self, name: str, opset: int) -> Symbolic | None:
         """Removes a function and returns it, or None if there is none."""
-        return self._functions[name].pop(opset, None)
+        return self._functions.get(name, {}).pop(opset, None)
 
     def get(self, name: str, opset: int) -> Symbolic | None:
         """Returns the function that is right at an opset: that of the highest opset not above it."""
@@ -43,13 +43,14 @@ class SymbolicTable:
 
     def __iter__(self) -> Iterator[tuple[str, int, Symbolic]]:
         """Yields the name, opset and function of each registration."""
-        for name, versions in self._functions.items():
-            for version, function in versions.items():
+        for name, versions in list(self._functions.items()):
+            for version, function in list(versions.items()):
                 yield name, version, function
 
     def entries(self) -> Iterator[Entry]:
         """Yields what the registry needs: each function from its opset on."""
-        for name, versions in self._functions.items():
+        for name in list(self._functions):
+            versions = dict(self._functions[name])
             before = [version for version in versions if version <= OLDEST_OPSET]
             for version in (*sorted(before)[-1:], *(version for version in versions if version > OLDEST_OPSET)):
                 yield Entry(name, versions[version], {}, max(version, OLDEST_OPSET), by_position=True)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
-from onnx_exporter.helpers import emit
+from onnx_exporter.helpers import emit, shapes
 
 table = OpTable(opset=12)
+
+
+@table.op("onnx_exporter::kept")
+def kept(g: GraphContext, like: Any, p: float) -> Value:
+    """Draws what dropout keeps, as the mask of Dropout, which runtimes have kernels for at every opset."""
+    if p >= 1:
+        return g.previous(like, p)  # type: ignore[no-any-return]
+    if not isinstance(like, Value):
+        like = emit.full(g, like, 1.0, torch.float32)
+    elif like.dtype not in (torch.float32, torch.float64):
+        like = emit.full(g, shapes.sizes(g, like), 1.0, torch.float32)
+    return g.op("Dropout", like, g.constant(p, dtype=torch.float32), g.constant(True), outputs=2)[1]
 
 
 @table.op("aten::native_dropout")

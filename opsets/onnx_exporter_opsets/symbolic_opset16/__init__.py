@@ -8,6 +8,7 @@ from onnx_exporter_opsets.symbolic_opset16 import resize
 TABLES: Sequence[OpTable] = (resize.table,)
 
 REVIEWED: Mapping[str, str] = {
+    "GridSample": "emitted by helpers.emit.grid_sample",
     "RoiAlign": "torchvision's; in exporter-plugin-torchvision",
     "ScatterElements": "gained reduction; helpers.indexing uses it where it is there",
     "ScatterND": "gained reduction; helpers.indexing uses it where it is there",

@@ -10,6 +10,7 @@ TABLES: Sequence[OpTable] = (activation.table, resize.table)
 REVIEWED: Mapping[str, str] = {
     "AffineGrid": "affine_grid is a product with a constant grid in every opset",
     "DFT": "complex tensors are not converted yet",
+    "GridSample": "its modes have other names, which helpers.emit.grid_sample knows, and it takes volumes",
     "ImageDecoder": "no operator of PyTorch",
     "RegexFullMatch": "PyTorch has no strings",
     "StringConcat": "PyTorch has no strings",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import compute, dtypes, emit, shapes
 
@@ -21,7 +23,22 @@ def linear(g: GraphContext, input: Value, weight: Value, bias: Value | None = No
 @table.op("aten::matmul", "aten::linalg_matmul")
 def matmul(g: GraphContext, self: Value, other: Value) -> Value:
     """``aten::matmul(Tensor self, Tensor other)``: MatMul, whose broadcasting is that of PyTorch."""
+    before_swap = _before_swap(self) if self.dtype is torch.float16 and other.rank == 2 else None
+    if before_swap is not None:
+        return emit.transpose(g, g.op("MatMul", before_swap, other), [1, 0, 2])
     return compute.wide_op(g, "MatMul", self, other)
+
+
+def _before_swap(x: Value) -> Value | None:
+    """What `x` was before its first two of three axes were swapped, if they were.
+
+    ONNX Runtime 1.32 crashes as it loads a file where such a tensor of halves is multiplied by a weight.
+    """
+    node = x.ir.producer()
+    if node is None or node.op_type != "Transpose" or list(node.attributes["perm"].value) != [1, 0, 2]:
+        return None
+    source = node.inputs[0]
+    return None if source is None else Value(source)
 
 
 @table.op("aten::mm", "aten::bmm")

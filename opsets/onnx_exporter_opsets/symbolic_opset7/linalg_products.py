@@ -219,29 +219,31 @@ def cov(g: GraphContext, self: Value, correction: int = 1, fweights: Value | Non
     matrix = emit.unsqueeze(g, x, range(2 - shapes.rank_of(g, x)))
     if shapes.known_size(matrix, 1) == 0 or shapes.known_size(matrix, 0) == 0:
         raise g.unsupported("the covariance of no observations")
-    weights = [emit.cast(g, item, dtype) for item in (fweights, aweights) if item is not None]
+    given = [item for item in (fweights, aweights) if item is not None]
     count = shapes.scalar(g, shapes.size(g, matrix, 1))
-    if not weights:
+    if not given:
         total = emit.cast(g, count, dtype)
         mean = emit.reduce(g, "ReduceMean", matrix, [1], keepdims=True)
         norm = g.op("Sub", total, g.constant(correction, dtype=dtype))
     else:
-        weight = functools.reduce(lambda left, right: g.op("Mul", left, right), weights)
-        total = emit.reduce(g, "ReduceSum", weight, None, keepdims=False)
-        weighted = emit.reduce(g, "ReduceSum", g.op("Mul", matrix, weight), [1], keepdims=True)
-        mean = g.op("Div", weighted, total)
-        lost: Value | None = None
+        # what concerns the weights alone is computed in their own type
+        kind = dtypes.promote(given)
+        kind = kind if dtypes.is_floating(kind) else dtype
+        weight = functools.reduce(lambda left, right: g.op("Mul", left, right), [emit.cast(g, item, kind) for item in given])
+        norm = total = emit.reduce(g, "ReduceSum", weight, None, keepdims=False)
         if correction:
-            lost = g.constant(correction, dtype=dtype)
+            lost = g.constant(correction, dtype=kind)
             if aweights is not None:
-                products = g.op("Mul", weight, emit.cast(g, aweights, dtype))
+                products = g.op("Mul", weight, emit.cast(g, aweights, kind))
                 share = g.op("Div", emit.reduce(g, "ReduceSum", products, None, keepdims=False), total)
                 lost = g.op("Mul", lost, share)
-        norm = total if lost is None else g.op("Sub", total, lost)
+            norm = g.op("Sub", total, lost)
+        weight, total, norm = (emit.cast(g, item, dtype) for item in (weight, total, norm))
+        mean = g.op("Div", emit.reduce(g, "ReduceSum", g.op("Mul", matrix, weight), [1], keepdims=True), total)
     # PyTorch divides by 0 where there are too few observations
     norm = emit.clip(g, norm, 0.0, None)
     deviation = g.op("Sub", matrix, mean)
-    left = deviation if not weights else g.op("Mul", deviation, weight)
+    left = deviation if not given else g.op("Mul", deviation, weight)
     result = g.op("Div", g.op("MatMul", left, emit.transpose(g, deviation, [1, 0])), norm)
     only = g.result_rank == 0 or (g.result_rank is None and shapes.known_size(matrix, 0) == 1)
     return emit.squeeze(g, result, [0, 1]) if only else result

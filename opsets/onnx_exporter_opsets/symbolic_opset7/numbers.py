@@ -183,7 +183,7 @@ def round_(g: GraphContext, a: Value) -> Value:
     return emit.cast(g, g.call("aten::round", a), g.result_dtype or torch.float64)
 
 
-@table.op("aten::Int.float", "aten::Int.bool", "aten::Int.Scalar")
+@table.op("aten::Int.float", "aten::Int.bool", "aten::Int.Scalar", "aten::Int.Tensor")
 def int_(g: GraphContext, a: Value) -> Value:
     """``aten::Int.float(float a)``: Cast, which drops the fraction."""
     return emit.cast(g, a, torch.int64)

@@ -210,13 +210,15 @@ def native_dropout(g: GraphContext, input: Value, p: float, train: bool | None) 
         return input, g.call("aten::ones_like", input, torch.bool)
     if p == 1:
         return g.op("Mul", input, g.constant(0, like=input)), g.call("aten::zeros_like", input, torch.bool)
-    mask = _kept(g, input, p)
+    mask = kept(g, input, p)
     assert input.dtype is not None
     share = g.op("Mul", emit.cast(g, mask, input.dtype), g.constant(1 / (1 - p), like=input))
     return g.op("Mul", input, share), mask
 
 
-def _kept(g: GraphContext, like: Value | list[Size], p: float) -> Value:
+@table.op("onnx_exporter::kept")
+def kept(g: GraphContext, like: Any, p: float) -> Value:
+    """Draws what dropout keeps: True with probability ``1 - p``, in the shape of a value or of given sizes."""
     number = _uniform(g, like, torch.float32)
     return g.op("Less", number, g.constant(1 - p, like=number))
 
@@ -233,8 +235,8 @@ def feature_dropout(g: GraphContext, input: Value, p: float, train: bool) -> Val
     if not train or p == 0:
         return input
     assert input.dtype is not None
-    kept = emit.cast(g, _kept(g, _noise_dims(g, input), p), input.dtype)
-    return g.op("Mul", input, g.op("Mul", kept, g.constant(1 / (1 - p) if p < 1 else 0.0, like=input)))
+    channels = emit.cast(g, g.call("onnx_exporter::kept", _noise_dims(g, input), p), input.dtype)
+    return g.op("Mul", input, g.op("Mul", channels, g.constant(1 / (1 - p) if p < 1 else 0.0, like=input)))
 
 
 @table.op("aten::rrelu")
@@ -269,10 +271,10 @@ def _alpha(g: GraphContext, x: Value, like: Value | list[Size], p: float) -> Val
         return g.op("Mul", x, g.constant(0, like=x))
     factor = ((alpha * alpha * p + 1) * (1 - p)) ** -0.5
     assert x.dtype is not None
-    kept = emit.cast(g, _kept(g, like, p), x.dtype)
-    dropped = g.op("Mul", g.op("Sub", kept, g.constant(1, like=x)), g.constant(alpha * factor, like=x))
+    stays = emit.cast(g, g.call("onnx_exporter::kept", like, p), x.dtype)
+    dropped = g.op("Mul", g.op("Sub", stays, g.constant(1, like=x)), g.constant(alpha * factor, like=x))
     shift = g.op("Add", dropped, g.constant(alpha * factor * p, like=x))
-    return g.op("Add", g.op("Mul", x, g.op("Mul", kept, g.constant(factor, like=x))), shift)
+    return g.op("Add", g.op("Mul", x, g.op("Mul", stays, g.constant(factor, like=x))), shift)
 
 
 @table.op("aten::native_dropout_backward")

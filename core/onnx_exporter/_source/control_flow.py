@@ -1,0 +1,219 @@
+"""Functionalization of branches and loops: a tensor from outside that a block writes becomes a result of it.
+
+Of a branch both sides give the tensor's new value, of a loop it is carried from round to round. What a block gives or
+carries is a value of its own, although PyTorch may share memory with what it came from: where that would be seen, the
+write is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from onnx_exporter._source.emit import without_strides
+from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue, values_in
+from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError
+
+if TYPE_CHECKING:
+    from onnx_exporter._source.functionalize import _Alias, _Functionalizer, _Storage
+
+
+class ControlFlow:
+    """Rewrites nodes with blocks.
+
+    Args:
+        functionalizer: What rewrites the nodes inside, and knows what views what.
+    """
+
+    def __init__(self, functionalizer: _Functionalizer) -> None:
+        self._functionalizer = functionalizer
+        self._block: SourceGraph | None = None
+        self._position = 0
+        self._shared: set[SourceValue] = set()
+        self._given: list[tuple[SourceValue, SourceValue]] = []
+
+    @contextmanager
+    def inside(self, block: SourceGraph) -> Iterator[Iterator[SourceNode]]:
+        """While active, the nodes of a block are rewritten; yields them."""
+        outer = (self._block, self._position)
+        self._block = block
+
+        def walk() -> Iterator[SourceNode]:
+            for self._position, node in enumerate(block.nodes):
+                yield node
+
+        yield walk()
+        self._block, self._position = outer
+
+    def rewrite(self, node: SourceNode) -> None:
+        """Makes the blocks of a node pure; the node gives what they write."""
+        if node.op == "prim::Loop":
+            self._loop(node)
+        else:
+            self._branches(node)
+
+    def check_write(self, storage: _Storage, location: Location) -> None:
+        """Refuses a write into memory that may be another's too.
+
+        Raises:
+            UnsupportedOpError: If it may, and that is read later.
+        """
+        functionalizer = self._functionalizer
+        if storage.origin in self._shared:
+            raise _refusal(location, "a tensor is written in place that a branch or loop has chosen, and what it chose from is read later")
+        for source, result in self._given:
+            tensor = functionalizer.tensors.get(source)
+            if tensor is not None and tensor.alias.storage is storage and self._is_read_later({result}):
+                raise _refusal(location, "a tensor is written in place that a branch or loop has given under another name too")
+
+    # Branches
+
+    def _branches(self, node: SourceNode) -> None:
+        self._meet_outer(node)
+        sides = []
+        for block in node.blocks:
+            before = self._save()
+            self._inside(block)
+            sides.append({alias: alias.value for alias in self._written_since(before)})
+            self._restore(before)
+        bases = list(dict.fromkeys(alias for side in sides for alias in side))
+        own = _own_values(node)
+        for index, output in enumerate(node.outputs):
+            self._note_given([block.outputs[index] for block in node.blocks if block.outputs[index] not in own], output)
+        for base in bases:
+            for block, side in zip(node.blocks, sides, strict=True):
+                block.outputs.append(side.get(base, base.value))
+            self._replace(node, base, len(node.outputs))
+
+    # Loops
+
+    def _loop(self, node: SourceNode) -> None:
+        self._meet_outer(node)
+        (body,) = node.blocks
+        carried: list[SourceValue] = node.arguments["carried"]
+        inputs = body.inputs[1:]
+        for value, inner in zip(carried, inputs, strict=True):
+            if self._is_read_later(self._functionalizer.sets.sharing(value)) or not self._is_own(value):
+                self._shared.add(inner)
+        before = self._save()
+        trial = SourceGraph(body.inputs, _copies(body.nodes), body.outputs)
+        self._inside(trial)
+        bases = self._written_since(before)
+        self._restore(before)
+        starts = []
+        for base in bases:
+            carried.append(base.value)
+            inner = SourceValue(type=without_strides(base.type))
+            starts.append(inner)
+            _set(base, inner)
+        body.inputs += starts
+        self._inside(body)
+        for value, inner, output in zip(carried, inputs, node.outputs, strict=False):
+            self._note_given([value], output)
+        count = 1 + len(inputs)
+        body.outputs[count:count] = [base.value for base in bases]
+        self._restore(before)
+        for position, base in enumerate(bases):
+            self._replace(node, base, len(inputs) + position)
+
+    # Both
+
+    def _inside(self, block: SourceGraph) -> None:
+        functionalizer = self._functionalizer
+        outputs = block.outputs
+        block.nodes = functionalizer.rewrite(block, lambda: [functionalizer.read(value) for value in outputs])
+
+    def _meet_outer(self, node: SourceNode) -> None:
+        """Notes the tensors from outside that the blocks may write or view, before they do."""
+        functionalizer = self._functionalizer
+        own = _own_values(node)
+        for block in node.blocks:
+            for value in _read_values(block):
+                if value in functionalizer.written and value not in own:
+                    functionalizer.tensor(value)
+
+    def _replace(self, node: SourceNode, base: _Alias, position: int) -> None:
+        """Has a base take the value that a node gives."""
+        result = SourceValue(type=without_strides(base.type))
+        node.outputs.insert(position, result)
+        _set(base, result)
+
+    def _save(self) -> list[tuple[_Alias, SourceValue, int, int]]:
+        return [(alias, alias.value, alias.seen, alias.storage.writes) for alias in self._functionalizer.aliases]
+
+    def _restore(self, before: Sequence[tuple[_Alias, SourceValue, int, int]]) -> None:
+        for alias, value, seen, writes in before:
+            alias.value, alias.seen, alias.storage.writes = value, seen, writes
+
+    @staticmethod
+    def _written_since(before: Sequence[tuple[_Alias, SourceValue, int, int]]) -> list[_Alias]:
+        """The bases whose memory has been written."""
+        return [alias for alias, _, _, writes in before if alias.view is None and alias.storage.writes != writes]
+
+    def _note_given(self, sources: Sequence[SourceValue], result: SourceValue) -> None:
+        """Notes what the result of a node may be, and whether a write into it might be seen elsewhere."""
+        for source in sources:
+            self._given.append((source, result))
+            if self._is_read_later(self._functionalizer.sets.sharing(source)) or not self._is_own(source):
+                self._shared.add(result)
+
+    def _is_own(self, value: SourceValue) -> bool:
+        """Whether a value is of the block that is being rewritten, or of the whole graph."""
+        block = self._block
+        if block is None or value.constant is not None:
+            return False
+        return value in block.inputs or any(value in node.outputs for node in block.nodes)
+
+    def _is_read_later(self, values: set[SourceValue]) -> bool:
+        block = self._block
+        assert block is not None
+        later = SourceGraph(nodes=block.nodes[self._position + 1 :], outputs=block.outputs)
+        return any(value in values for value in _read_values(later))
+
+
+def _set(base: _Alias, value: SourceValue) -> None:
+    base.storage.writes += 1
+    base.value, base.seen = value, base.storage.writes
+
+
+def _read_values(block: SourceGraph) -> Iterator[SourceValue]:
+    for node in block.nodes:
+        yield from node.input_values()
+        for inner in node.blocks:
+            yield from _read_values(inner)
+    yield from values_in(block.outputs)
+
+
+def _own_values(node: SourceNode) -> set[SourceValue]:
+    """The values that come to be in the blocks of a node."""
+    own: set[SourceValue] = set()
+    for block in node.blocks:
+        own.update(block.inputs)
+        for inner in block.nodes:
+            own.update(inner.outputs)
+            own |= _own_values(inner)
+    return own
+
+
+def _copies(nodes: Sequence[SourceNode]) -> list[SourceNode]:
+    """Copies that can be rewritten while the nodes stay as they are."""
+    return [
+        dataclasses.replace(
+            node,
+            arguments={name: _copy(argument) for name, argument in node.arguments.items()},
+            outputs=list(node.outputs),
+            blocks=[SourceGraph(list(block.inputs), _copies(block.nodes), list(block.outputs)) for block in node.blocks],
+        )
+        for node in nodes
+    ]
+
+
+def _copy(argument: Any) -> Any:
+    return list(argument) if isinstance(argument, list) else argument
+
+
+def _refusal(location: Location, reason: str) -> UnsupportedOpError:
+    hint = "write into a clone() of it"
+    return UnsupportedOpError([UnsupportedOp("an in-place write", (str(location),), (reason,), hint=hint)])
