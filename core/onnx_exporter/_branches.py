@@ -79,19 +79,25 @@ def _drop_unequal_ranks(first: ir.Graph, second: ir.Graph) -> bool:
 
 
 def _hide_unequal_sizes(engine: Engine, first: ir.Graph, second: ir.Graph) -> None:
-    """Has a branch give a result by a Reshape to its own shape where inference would see that sizes differ."""
+    """Has a branch give a result by a Reshape to its own shape where inference would give the If a size of one branch."""
     for index, (one, other) in enumerate(zip(first.outputs, second.outputs, strict=True)):
         if one.shape is None or other.shape is None:
             continue
-        pairs = zip(one.shape, other.shape, strict=True)
-        if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
-            with engine.builder.block() as nodes:
-                (shape,) = engine.builder.add("Shape", [Value(one)], {}, fold=False)
-                (hidden,) = engine.builder.add("Reshape", [Value(one), shape], {}, fold=False)
-            hidden.ir.shape = ir.Shape([ir.SymbolicDim(None)] * len(one.shape))
-            name_unknown(hidden, engine.builder)
-            first.extend(nodes)
-            first.outputs[index] = hidden.ir
+        unequal = [(a, b) for a, b in zip(one.shape, other.shape, strict=True) if a != b]
+        for graph, value, sizes in ((first, one, [a for a, _ in unequal]), (second, other, [b for _, b in unequal])):
+            if any(isinstance(size, int) for size in sizes):
+                _hide_sizes(engine, graph, index, Value(value))
+
+
+def _hide_sizes(engine: Engine, graph: ir.Graph, index: int, value: Value) -> None:
+    builder = engine.builder
+    with builder.block() as nodes:
+        (shape,) = builder.add("Shape", [value], {}, fold=False)
+        (hidden,) = builder.add("Reshape", [value, shape], {}, fold=False)
+    hidden.ir.shape = ir.Shape([ir.SymbolicDim(None)] * (value.rank or 0))
+    name_unknown(hidden, builder)
+    graph.extend(nodes)
+    graph.outputs[index] = hidden.ir
 
 
 def _proven(value: ir.Value) -> Any:

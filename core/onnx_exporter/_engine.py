@@ -133,6 +133,9 @@ class Engine:
             if results is not None:
                 return results
             context._via = ""
+        results = self._pass_through(context, reasons, replacing=True)
+        if results is not None:
+            return results
         for position, candidate in enumerate(candidates):
             context._position = position
             checkpoint = len(self.builder.nodes)
@@ -240,15 +243,9 @@ class Engine:
             results = self._python_op(context, reasons)
             if results is not None:
                 return results
-        found = self.registry.passthrough(node.op, self.builder.opset)
-        if found is not None:
-            rule, provider = found
-            name = node.op.rpartition("::")[2]
-            context.domain_version(rule.domain, rule.version)
-            op_type = f"{rule.domain}::{rule.rename.get(name, name)}"
-            results = self._ask(context, provider.name, reasons, lambda: pass_through(context, op_type))
-            if results is not None:
-                return results
+        results = self._pass_through(context, reasons)
+        if results is not None:
+            return results
         for provider in self.registry.providers:
             hook = provider.fallback
             if hook is not None:
@@ -256,6 +253,16 @@ class Engine:
                 if results is not None:
                     return results
         return None if self.fallback is None else self._ask_fallback(context, self.fallback, reasons)
+
+    def _pass_through(self, context: GraphContext, reasons: list[str], *, replacing: bool = False) -> Sequence[Any] | None:
+        found = self.registry.passthrough(context.node.op, self.builder.opset, replacing=replacing)
+        if found is None:
+            return None
+        rule, provider = found
+        name = context.node.op.rpartition("::")[2]
+        context.domain_version(rule.domain, rule.version)
+        op_type = f"{rule.domain}::{rule.rename.get(name, name)}"
+        return self._ask(context, provider.name, reasons, lambda: pass_through(context, op_type))
 
     def _ask_fallback(self, context: GraphContext, fallback: Fallback, reasons: list[str]) -> Sequence[Any] | None:
         if not fallback.accepts(context.node):

@@ -64,11 +64,8 @@ class _Loop:
             shapes = wider  # a size that a round changes is known in none
         trip, condition = self._bounds()
         count = len(self._node.outputs) + self._carries_nothing
-        results = self._context.op(
-            "Loop", trip, condition, *(initial or self._dummy()), outputs=count, body=body.graph
-        )
-        values = [results] if isinstance(results, Value) else list(results)
-        values = values[self._carries_nothing :]
+        results = self._context.op("Loop", trip, condition, *(initial or self._dummy()), outputs=count, body=body.graph)
+        values = ([results] if isinstance(results, Value) else list(results))[self._carries_nothing :]
         for value, start, shape in zip(values, initial, shapes, strict=False):
             self._set(value, start, shape)
         for value, item in zip(values[len(initial) :], scanned, strict=True):
@@ -95,7 +92,9 @@ class _Loop:
             return limit, self._engine.value(condition)
         return limit, self._context.constant(condition, dtype=torch.bool)
 
-    def _convert_body(self, initial: Sequence[Value], shapes: Sequence[Shape]) -> tuple[Subgraph, list[Value], list[Value]] | None:
+    def _convert_body(
+        self, initial: Sequence[Value], shapes: Sequence[Shape]
+    ) -> tuple[Subgraph, list[Value], list[Value]] | None:
         engine = self._engine
         inputs: list[tuple[str, torch.dtype, Any]] = [("i", torch.int64, []), ("goes_on", torch.bool, [])]
         for value, shape in zip(initial, shapes, strict=True):
@@ -130,9 +129,7 @@ class _Loop:
     def _set(self, value: Value, like: Value, shape: Shape) -> None:
         builder = self._engine.builder
         value.ir.type = like.ir.type
-        value.ir.shape = (
-            None if shape is None else ir.Shape([builder.symbols.fresh() if dim is None else dim for dim in shape])
-        )
+        value.ir.shape = None if shape is None else ir.Shape([builder.symbols.fresh() if dim is None else dim for dim in shape])
 
 
 def _shape(value: Value) -> Shape:
@@ -157,4 +154,3 @@ def _stable(item: Value) -> list[Dim | None]:
     """The sizes of what each round adds; all rounds have the same, or the file does not run."""
     assert item.shape is not None
     return [dim if isinstance(dim, int) else None for dim in item.shape]
-

@@ -70,6 +70,7 @@ class Passthrough:
     version: int
     rename: Mapping[str, str]
     opset: int
+    replaces: bool = False
 
     def matches(self, name: str) -> bool:
         return fnmatchcase(name, self.pattern)
@@ -146,7 +147,8 @@ class OpTable:
     def passthrough(self, pattern: str, *, domain: str, version: int = 1, rename: Mapping[str, str] | None = None) -> None:
         """Sends every operator that matches `pattern` unchanged into `domain`. Added in 0.1.
 
-        Tensors become inputs, constants become attributes named by the torch schema.
+        Tensors become inputs, constants become attributes named by the torch schema. Operators that a symbolic function
+        converts are left to it, unless the table replaces what others provide.
 
         Args:
             pattern: ``"namespace::name"``; ``*`` and ``?`` match as in file names.
@@ -161,7 +163,7 @@ class OpTable:
             raise RegistrationError(f"passthrough pattern {pattern!r} needs a namespace, as in 'acme::*'")
         if domain in ("", "ai.onnx"):
             raise RegistrationError("passthrough needs a domain of its own; ai.onnx is the standard's")
-        self._passthroughs.append(Passthrough(pattern, domain, version, dict(rename or {}), self.opset))
+        self._passthroughs.append(Passthrough(pattern, domain, version, dict(rename or {}), self.opset, self.replaces))
 
     @property
     def entries(self) -> Mapping[str, Entry]:

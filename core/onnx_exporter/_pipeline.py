@@ -33,7 +33,7 @@ from onnx_exporter._verify import verify_file
 from onnx_exporter._warnings import warn
 from onnx_exporter._write import WrittenFile, check_target, write_model, write_model_to_stream
 from onnx_exporter.compat._running import exporting
-from onnx_exporter.errors import ArgumentError, CaptureError, CheckerError
+from onnx_exporter.errors import ArgumentError, CheckerError
 
 Target = str | os.PathLike[str] | IO[bytes] | None
 

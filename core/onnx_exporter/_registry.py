@@ -115,10 +115,16 @@ class Registry:
         found = self._python_ops.get(f"{module}:{name}", []) + self._python_ops.get(name, [])
         return [candidate for candidate in found if candidate.entry.opset <= opset]
 
-    def passthrough(self, op: str, opset: int) -> tuple[Passthrough, Provider] | None:
-        """Returns the fall-through rule for an operator, if any."""
+    def passthrough(self, op: str, opset: int, *, replacing: bool = False) -> tuple[Passthrough, Provider] | None:
+        """Returns the fall-through rule for an operator, if any.
+
+        Args:
+            op: The operator.
+            opset: The target opset.
+            replacing: Only rules that go before every symbolic function.
+        """
         for passthrough, provider in self._passthroughs:
-            if passthrough.opset <= opset and passthrough.matches(op):
+            if passthrough.opset <= opset and passthrough.matches(op) and (passthrough.replaces or not replacing):
                 return passthrough, provider
         return None
 

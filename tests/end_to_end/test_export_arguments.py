@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from onnx_exporter import DEFAULT_OPSET, ArgumentError, CheckerError, ExportWarning, UnsupportedOpError, export, hookimpl
+from onnx_exporter import DEFAULT_OPSET, ArgumentError, CheckerError, ExportWarning, OpTable, UnsupportedOpError, export, hookimpl
 from onnx_exporter._enums import OperatorExportTypes, TrainingMode
 
 CAPTURES = ["trace", "export"]
@@ -418,3 +418,16 @@ def test_warnings_point_at_the_line_that_exports():
     with pytest.warns(ExportWarning, match="inputs' data") as caught:
         export(Reads(), torch.randn(2))
     assert caught[0].filename == __file__
+
+
+# Passing through what could be converted
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+def test_a_table_that_replaces_passes_operators_through_that_others_convert(replaces):
+    table = OpTable(replaces=replaces)
+    table.passthrough("aten::relu", domain="com.acme", version=3, rename={"relu": "Relu"})
+    result = export(nn.ReLU(), torch.randn(2), plugins=[table])
+    (node,) = result.model.graph
+    assert node.domain == ("com.acme" if replaces else "")
+    assert ("com.acme" in result.model.opset_imports) is replaces

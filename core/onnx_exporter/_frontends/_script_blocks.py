@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx_exporter._frontends._script_join import Leaf, common_type, join
@@ -93,12 +94,12 @@ class Blocks:
             return self._with_rest(sides[raising.index(False)], outputs, rest, then)
         place = interpreter.location(node)
         try:
-            results = self._both(place, condition, [lambda side=side: self._results(side) for side in sides])
+            results = self._both(place, condition, [partial(self._results, side) for side in sides])
         except CannotJoin:
             self._copies += 1
             if self._copies > _MOST_COPIES:
                 raise
-            runs = [lambda side=side: self._with_rest(side, outputs, rest, then) for side in sides]
+            runs = [partial(self._with_rest, side, outputs, rest, then) for side in sides]
             return self._both(place, condition, runs, is_end=getattr(then, "is_end", False))
         interpreter.bind(outputs, results)
         return None
@@ -188,4 +189,3 @@ def is_changed(container: ListValue | DictValue, before: Any) -> bool:
 def wrap(container: ListValue | DictValue, contents: Any) -> ListValue | DictValue:
     """Contents as a container of the same kind."""
     return DictValue(contents) if isinstance(container, DictValue) else ListValue(contents)
-

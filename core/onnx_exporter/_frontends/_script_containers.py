@@ -69,7 +69,9 @@ def length(interpreter: Interpreter, values: ListValue, place: Location) -> Abst
     for item in values.items:
         if isinstance(item, Run):
             count = interpreter.call("aten::size.int", item.value, 0, place=place)
-            total = count if total == 0 and isinstance(total, int) else interpreter.call("aten::add.int", total, count, place=place)
+            total = (
+                count if total == 0 and isinstance(total, int) else interpreter.call("aten::add.int", total, count, place=place)
+            )
     return total
 
 
@@ -269,7 +271,9 @@ def _set_item(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abst
     holder, index, item = args
     if isinstance(holder, DictValue):
         if not is_constant(index):
-            raise interpreter.refusal(node, "a dict is changed under a key that the data decide", "use constant keys, or a tensor")
+            raise interpreter.refusal(
+                node, "a dict is changed under a key that the data decide", "use constant keys, or a tensor"
+            )
         holder.items[index] = item
         return holder
     _require_known(interpreter, node, holder, index).items[index] = item
@@ -366,6 +370,7 @@ def _tensor(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstra
     if isinstance(data, ListValue) and not data.is_known:
         place = interpreter.location(node)
         made = as_tensor(interpreter, data, place, needs_equal=True)
+        assert made is not None  # numbers have one size
         wanted = to_dtype(dtype) or (torch.get_default_dtype() if made.type.dtype is torch.float64 else made.type.dtype)
         return interpreter.call("aten::to.dtype", made, wanted, place=place)
     return NotImplemented

@@ -105,9 +105,7 @@ def interpret_part(
     return interpreter.nodes, results
 
 
-def interpret_node(
-    node: Any, env: Mapping[int, Any], weights: Mapping[str, torch.Tensor]
-) -> tuple[list[SourceNode], list[Any]]:
+def interpret_node(node: Any, env: Mapping[int, Any], weights: Mapping[str, torch.Tensor]) -> tuple[list[SourceNode], list[Any]]:
     """Returns the nodes and results of a branch or loop in a function that the model scripts.
 
     Raises:

@@ -31,7 +31,7 @@ from onnx_exporter._frontends._script_values import (
 )
 from onnx_exporter._frontends.captured import is_library_file
 from onnx_exporter._source.aliasing import EffectsCache, find_operator
-from onnx_exporter._source.graph import UNKNOWN, Argument, Location, SourceNode, SourceType, SourceValue, values_in
+from onnx_exporter._source.graph import UNKNOWN, Argument, Location, SourceNode, SourceType, SourceValue
 from onnx_exporter._source.schema import normalise, parse_schema
 from onnx_exporter.errors import CaptureError
 
@@ -200,7 +200,9 @@ class Interpreter:
                 rows = self.call("aten::movedim.int", source.arguments["self"], source.arguments["dim"], 0, place=source.location)
                 return self.adopt(ListValue([Run(rows)]))
             if count is None:
-                raise refuse(f"the number of parts that {source.op[6:]} gives is not known", source.location, "give it fixed sizes")
+                raise refuse(
+                    f"the number of parts that {source.op[6:]} gives is not known", source.location, "give it fixed sizes"
+                )
             found = [found[0] if found else UNKNOWN] * count
         if found is None:
             if not unpacked:
@@ -236,7 +238,9 @@ class Interpreter:
         if isinstance(value, ListValue):
             raise refuse(f"{op} takes a list whose length the data decide", place, "join the list with torch.stack or torch.cat")
         if isinstance(value, Maybe):
-            raise refuse(f"{op} takes a value that the data decide to be None", place, "decide it before, with `if x is not None`")
+            raise refuse(
+                f"{op} takes a value that the data decide to be None", place, "decide it before, with `if x is not None`"
+            )
         if isinstance(value, DictValue | ModuleValue) or value is UNINITIALISED:
             raise refuse(f"{op} takes a {type(value).__name__}, which a file cannot hold", place, "pass tensors")
         return value
@@ -320,7 +324,9 @@ def _set_attr(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abst
 
 
 def _refuse_object(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    raise interpreter.refusal(node, "the program uses an object of its own class, which a file cannot hold", "use tuples or tensors")
+    raise interpreter.refusal(
+        node, "the program uses an object of its own class, which a file cannot hold", "use tuples or tensors"
+    )
 
 
 def _refuse_call(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:

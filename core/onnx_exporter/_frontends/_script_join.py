@@ -136,7 +136,9 @@ def _describe(value: Abstract) -> str:
     return "a list" if isinstance(value, ListValue) else f"a value of type {type(value).__name__}"
 
 
-def widen(assumed: Abstract, found: Abstract, carried: Container[SourceValue], fresh: Callable[[SourceType, SourceValue], SourceValue]) -> Abstract:
+def widen(
+    assumed: Abstract, found: Abstract, carried: Container[SourceValue], fresh: Callable[[SourceType, SourceValue], SourceValue]
+) -> Abstract:
     """Returns what a loop carries from round to round, given what was assumed of a round's beginning and its end.
 
     Args:
@@ -185,4 +187,3 @@ def _is_unchanged(before: Abstract, after: Abstract) -> bool:
     if isinstance(before, DictValue) and isinstance(after, DictValue):
         return all(_is_unchanged(value, after.items[key]) for key, value in before.items.items())
     return False
-

@@ -145,7 +145,9 @@ class Loops:
             wider_held = {}
             for container in [*held, *(item for item in side.changed if item not in held)]:
                 before = held.get(container) or _same_kind(container, container.items)
-                wider_held[container] = widen(before, _same_kind(container, side.changed.get(container, before.items)), carried, fresh)
+                wider_held[container] = widen(
+                    before, _same_kind(container, side.changed.get(container, before.items)), carried, fresh
+                )
             if any(item in assumed and item not in initial for item in side.changed):
                 raise CannotJoin("a list that it makes anew in each round is changed in place too")
             for value in wider:
@@ -216,7 +218,7 @@ class _Collector:
             return Maybe(
                 self.collect(before.is_set, assumed.is_set, after.is_set), self.collect(before.value, assumed.value, after.value)
             )
-        if initial is UNINITIALISED and not (assumed is UNINITIALISED):
+        if initial is UNINITIALISED and assumed is not UNINITIALISED:
             initial = stand_in(assumed)
         if isinstance(assumed, tuple):
             return tuple(self.collect(*item) for item in zip(initial, assumed, found, strict=True))
@@ -265,4 +267,3 @@ def _as_maybe(value: Abstract) -> Maybe:
     if isinstance(value, Maybe):
         return value
     return Maybe(False, UNINITIALISED) if value is None else Maybe(True, value)
-

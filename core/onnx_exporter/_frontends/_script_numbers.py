@@ -36,7 +36,9 @@ def _size(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract
         return NotImplemented
     if len(args) > 1:
         return _one_size(interpreter, node, tensor, args[1])
-    return interpreter.adopt(ListValue([_one_size(interpreter, node, tensor, axis) for axis in range(_rank(interpreter, node, tensor))]))
+    return interpreter.adopt(
+        ListValue([_one_size(interpreter, node, tensor, axis) for axis in range(_rank(interpreter, node, tensor))])
+    )
 
 
 def _one_size(interpreter: Interpreter, node: Any, tensor: SourceValue, axis: Abstract) -> Abstract:
@@ -117,6 +119,9 @@ def _to(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
 
 # Numbers
 
+_NAMES: dict[torch.dtype | None, str] = {torch.int64: "Int", torch.float64: "Float", torch.bool: "Bool"}
+_KINDS: dict[torch.dtype, type] = {torch.int64: int, torch.float64: float, torch.bool: bool}
+
 
 def _convert(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     """``int(t)``, ``float(t)``, ``bool(t)``, ``t.item()`` and the conversions that TorchScript makes by itself."""
@@ -128,22 +133,20 @@ def _convert(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstr
         wanted = _wanted(kind)
         if value.type.dtype is wanted:
             return value
-        name = {torch.int64: "Int", torch.float64: "Float", torch.bool: "Bool"}[wanted]
-        source = {torch.int64: "int", torch.float64: "float", torch.bool: "bool"}[value.type.dtype]
-        return interpreter.call(f"aten::{name}.{source}", value, place=interpreter.location(node))
+        return interpreter.call(f"aten::{_NAMES[wanted]}.{_NAMES[value.type.dtype].lower()}", value, place=interpreter.location(node))
     if not isinstance(value, SourceValue):
         return NotImplemented
     place = interpreter.location(node)
     if value.constant is not None and not value.name and value.constant.numel() == 1:
         number = value.constant.item()
-        return {torch.int64: int, torch.float64: float, torch.bool: bool, None: lambda item: item}[_wanted(kind)](number)
+        wanted = _wanted(kind)
+        return number if wanted is None else _KINDS[wanted](number)
     if value.type.rank != 0:
         value = interpreter.call("aten::reshape", value, ListValue([]), place=place)
     wanted = _wanted(kind)
     if wanted is None:
         return to_number(interpreter, value, place)
-    name = {torch.int64: "Int", torch.float64: "Float", torch.bool: "Bool"}[wanted]
-    return interpreter.call(f"aten::{name}.Tensor", value, place=place)
+    return interpreter.call(f"aten::{_NAMES[wanted]}.Tensor", value, place=place)
 
 
 def _wanted(kind: str) -> torch.dtype | None:
@@ -231,7 +234,9 @@ def _compare_lists(interpreter: Interpreter, node: Any, args: list[Abstract]) ->
     result: Abstract = len(first.items) == len(second.items)
     place = interpreter.location(node)
     for one, other in zip(first.items, second.items, strict=False):
-        same = one == other if is_constant(one) and is_constant(other) else interpreter.call("aten::eq.int", one, other, place=place)
+        same = (
+            one == other if is_constant(one) and is_constant(other) else interpreter.call("aten::eq.int", one, other, place=place)
+        )
         both = _lazy([result, same], neutral=True)
         result = interpreter.call("aten::__and__.bool", result, same, place=place) if both is NotImplemented else both
     return result if node.kind() == "aten::eq" else _not(interpreter, node, [result])
@@ -244,7 +249,11 @@ def _extreme(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstr
     if not args[0].is_known:
         raise interpreter.refusal(node, "min or max of a list whose length the data decide", "stack it and ask the tensor")
     result, *others = args[0].items
-    kind = "float" if isinstance(result, float) or (isinstance(result, SourceValue) and result.type.dtype is torch.float64) else "int"
+    kind = (
+        "float"
+        if isinstance(result, float) or (isinstance(result, SourceValue) and result.type.dtype is torch.float64)
+        else "int"
+    )
     for other in others:
         result = interpreter.call(f"{node.kind()}.{kind}", result, other, place=interpreter.location(node))
     return result

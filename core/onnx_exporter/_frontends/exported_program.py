@@ -332,9 +332,7 @@ def _to_source(program: ExportedProgram, inputs: ModelInputs, doubts: list[str])
         kind = type_of(node.meta["val"], symbols)
         sizes = map(Symbols().dim, node.meta["val"].shape)
         shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(sizes))
-        env[node.name] = SourceValue(
-            item.name, dataclasses.replace(kind, shape=shape, requires_grad=item.tensor.requires_grad)
-        )
+        env[node.name] = SourceValue(item.name, dataclasses.replace(kind, shape=shape, requires_grad=item.tensor.requires_grad))
         graph.inputs.append(env[node.name])
     constants = Constants()
     for spec in program.graph_signature.input_specs:

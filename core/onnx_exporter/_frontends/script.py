@@ -43,6 +43,7 @@ class Scripted(torch.nn.Module):
 
     def __init__(self, scripted: Any) -> None:
         super().__init__()
+        self.scripted: Any
         self.__dict__["scripted"] = scripted  # unregistered, or the names of weights would begin with its own
         self._arguments = _parameters(scripted)
         self._kinds = {item.name: _NUMBERS[str(item.type)] for item in self._arguments if str(item.type) in _NUMBERS}
@@ -70,7 +71,7 @@ class Scripted(torch.nn.Module):
     def _modules_of(self) -> Any:
         return self.scripted if isinstance(self.scripted, torch.nn.Module) else torch.nn.Module()
 
-    def modules(self) -> Iterator[torch.nn.Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[torch.nn.Module]:
         yield self
         yield from self._modules_of().modules()
 
@@ -173,9 +174,7 @@ def _input_value(item: Any) -> SourceValue:
     return SourceValue(item.name, kind)
 
 
-def arguments_of(
-    scripted: Any, interpreter: Interpreter, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> list[Abstract]:
+def arguments_of(scripted: Any, interpreter: Interpreter, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Abstract]:
     """Returns the arguments of a scripted program, in order; tensors that stand for numbers become numbers."""
     bound = signature_of(scripted).bind(*args, **kwargs)
     bound.apply_defaults()
@@ -190,9 +189,9 @@ def arguments_of(
 
 def _parameters(scripted: Any) -> list[Any]:
     """The parameters of a scripted program, without the module itself."""
-    if isinstance(scripted, torch.jit.ScriptFunction):
-        return list(scripted.schema.arguments)
-    return list(scripted.forward.schema.arguments)[1:]
+    is_function = isinstance(scripted, torch.jit.ScriptFunction)
+    schema = (scripted if is_function else scripted.forward).schema
+    return list(schema.arguments) if is_function else list(schema.arguments)[1:]
 
 
 def signature_of(scripted: Any) -> inspect.Signature:

@@ -56,7 +56,13 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
             result = forward(*tensors)
         return _tensors_of(result)
 
-    with CAPTURE_LOCK, warnings.catch_warnings(record=True) as caught, _module_scopes(model), plain_attention(), scripted_parts(model):
+    with (
+        CAPTURE_LOCK,
+        warnings.catch_warnings(record=True) as caught,
+        _module_scopes(model),
+        plain_attention(),
+        scripted_parts(model),
+    ):
         warnings.simplefilter("always")
         with unchanged_state(model):
             try:

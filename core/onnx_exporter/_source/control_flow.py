@@ -62,7 +62,9 @@ class ControlFlow:
         """
         functionalizer = self._functionalizer
         if storage.origin in self._shared:
-            raise _refusal(location, "a tensor is written in place that a branch or loop has chosen, and what it chose from is read later")
+            raise _refusal(
+                location, "a tensor is written in place that a branch or loop has chosen, and what it chose from is read later"
+            )
         for source, result in self._given:
             tensor = functionalizer.tensors.get(source)
             if tensor is not None and tensor.alias.storage is storage and self._is_read_later({result}):
@@ -110,7 +112,7 @@ class ControlFlow:
             _set(base, inner)
         body.inputs += starts
         self._inside(body)
-        for value, inner, output in zip(carried, inputs, node.outputs, strict=False):
+        for value, output in zip(carried[: len(inputs)], node.outputs, strict=False):
             self._note_given([value], output)
         count = 1 + len(inputs)
         body.outputs[count:count] = [base.value for base in bases]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from onnx_exporter._source.aliasing import AliasSets, Effects, EffectsCache, writes_anything
 from onnx_exporter._source.control_flow import ControlFlow
-from onnx_exporter._source.emit import Emitter, unsupported, without_strides
+from onnx_exporter._source.emit import Emitter, without_strides
 from onnx_exporter._source.graph import (
     Argument,
     Location,

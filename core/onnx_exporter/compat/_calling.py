@@ -124,7 +124,8 @@ def call_by_position(function: Callable[..., Any], g: GraphContext) -> Any:
     """Calls a function with every argument of the captured call, in the order of the schema."""
     cls = g.node.attributes.get("function")
     keywords = {} if cls is None else names_of(cls)
-    if g.node.schema is not None and _takes(function, "_outputs") and "[]" in str(g.node.schema.returns):
+    returns = () if g.node.schema is None else g.node.schema.returns
+    if any(isinstance(item.type, torch._C.ListType) for item in returns) and _takes(function, "_outputs"):
         keywords = {"_outputs": len(g.node.outputs)}
     return call_symbolic(function, g, list(g.arguments.values()), keywords, keeps_objects=cls is not None)
 
