@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
+from onnx_exporter._builder import Builder
 from onnx_exporter._context import GraphContext
 from onnx_exporter._inference import name_unknown
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue
@@ -58,7 +59,7 @@ def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
         engine.failures.note(node, [reason])
         return None
     if engine.builder.opset < _FIRST_WITH_UNEQUAL_SHAPES:
-        _hide_unequal_sizes(engine, *branches)
+        _hide_unequal_sizes(engine, test, *branches)
     made: Value | tuple[Value, ...] = context.op(
         "If", test, outputs=len(node.outputs), then_branch=graphs[0], else_branch=graphs[1]
     )
@@ -78,7 +79,7 @@ def _drop_unequal_ranks(first: ir.Graph, second: ir.Graph) -> bool:
     return found
 
 
-def _hide_unequal_sizes(engine: Engine, first: ir.Graph, second: ir.Graph) -> None:
+def _hide_unequal_sizes(engine: Engine, test: Value, first: ir.Graph, second: ir.Graph) -> None:
     """Has a branch give a result by a Reshape to its own shape where inference would give the If a size of one branch."""
     for index, (one, other) in enumerate(zip(first.outputs, second.outputs, strict=True)):
         if one.shape is None or other.shape is None:
@@ -86,13 +87,15 @@ def _hide_unequal_sizes(engine: Engine, first: ir.Graph, second: ir.Graph) -> No
         unequal = [(a, b) for a, b in zip(one.shape, other.shape, strict=True) if a != b]
         for graph, value, sizes in ((first, one, [a for a, _ in unequal]), (second, other, [b for _, b in unequal])):
             if any(isinstance(size, int) for size in sizes):
-                _hide_sizes(engine, graph, index, Value(value))
+                _hide_sizes(engine.builder, graph, index, Value(value), test, runs_if=graph is first)
 
 
-def _hide_sizes(engine: Engine, graph: ir.Graph, index: int, value: Value) -> None:
-    builder = engine.builder
+def _hide_sizes(builder: Builder, graph: ir.Graph, index: int, value: Value, test: Value, *, runs_if: bool) -> None:
+    """Multiplies the shape by what is 1 where the branch runs, which no runtime knows before."""
     with builder.block() as nodes:
-        (shape,) = builder.add("Shape", [value], {}, fold=False)
+        holds = test if runs_if else builder.add("Not", [test], {})[0]
+        (one,) = builder.add("Cast", [holds], {"to": int(ir.DataType.INT64)}, fold=False)
+        (shape,) = builder.add("Mul", [builder.add("Shape", [value], {}, fold=False)[0], one], {}, fold=False)
         (hidden,) = builder.add("Reshape", [value, shape], {}, fold=False)
     hidden.ir.shape = ir.Shape([ir.SymbolicDim(None)] * (value.rank or 0))
     name_unknown(hidden, builder)

@@ -49,23 +49,25 @@ class _Loop:
         proven = [_proven(shape, inner) for shape, inner in zip(shapes, self._carried, strict=True)]
         while True:
             try:
-                made = self._convert_body(initial, shapes)
+                converted = self._convert_body(initial, shapes)
             except SymbolicError:
                 if shapes == proven:
                     raise
                 shapes = proven  # a size that only the first round has does not fit what later rounds compute
                 continue
-            if made is None:
+            if converted is None:
                 return None
-            body, ends, scanned = made
+            body, ends, scanned = converted
             wider = [_common(before, end) for before, end in zip(shapes, ends, strict=True)]
             if wider == shapes:
                 break
             shapes = wider  # a size that a round changes is known in none
         trip, condition = self._bounds()
         count = len(self._node.outputs) + self._carries_nothing
-        results = self._context.op("Loop", trip, condition, *(initial or self._dummy()), outputs=count, body=body.graph)
-        values = ([results] if isinstance(results, Value) else list(results))[self._carries_nothing :]
+        made: Value | tuple[Value, ...] = self._context.op(
+            "Loop", trip, condition, *(initial or self._dummy()), outputs=count, body=body.graph
+        )
+        values = ([made] if isinstance(made, Value) else list(made))[self._carries_nothing :]
         for value, start, shape in zip(values, initial, shapes, strict=False):
             self._set(value, start, shape)
         for value, item in zip(values[len(initial) :], scanned, strict=True):

@@ -26,7 +26,7 @@ LAYERS = [
     {"_inference", "_registry"},
     {"compat._symbolics"},
     {"_builder"},
-    {"_context", "_branches", "hookspecs"},
+    {"_context", "_branches", "_loops", "hookspecs"},
     {"compat._duck_types", "compat._duck_values"},
     {"compat._duck_nodes", "compat._duck_blocks", "compat._duck_operands", "compat._duck_captured"},
     {"compat._duck_graph"},

@@ -117,7 +117,9 @@ def test_deform_conv2d(opset: int, gather_nd: bool) -> None:
         def convolve(x: Any, offset: Any, mask: Any) -> Any:
             return ops.deform_conv2d(x, offset, weight, bias, padding=(1, 1), mask=mask)
 
-        result = verified(convolve, x, offset, mask, opsets=[opset], dynamic=False, plugins=["no:torchvision"], rtol=1e-3, atol=1e-4)
+        result = verified(
+            convolve, x, offset, mask, opsets=[opset], dynamic=False, plugins=["no:torchvision"], rtol=1e-3, atol=1e-4
+        )
     finally:
         torch.onnx.unregister_custom_op_symbolic("torchvision::deform_conv2d", 12)
     assert ("GatherND" in op_types(result)) is gather_nd and not any("::" in name for name in op_types(result))
@@ -132,7 +134,9 @@ def brevitas_model() -> Any:
     with install():
         qnn = pytest.importorskip("brevitas.nn", reason="brevitas needs dependencies==2.0.1 and unfoldNd")
         torch.manual_seed(0)
-        model = nn.Sequential(qnn.QuantIdentity(), qnn.QuantConv2d(3, 4, 3), qnn.QuantReLU(), nn.Flatten(), qnn.QuantLinear(64, 5))
+        model = nn.Sequential(
+            qnn.QuantIdentity(), qnn.QuantConv2d(3, 4, 3), qnn.QuantReLU(), nn.Flatten(), qnn.QuantLinear(64, 5)
+        )
         model(torch.rand(2, 3, 6, 6))  # the ranges of the activations
         return model.eval()
 

@@ -109,7 +109,9 @@ def test_a_type_that_was_set_holds() -> None:
 
 def test_nodes() -> None:
     def symbolic(g: Any, x: Any) -> Any:
-        made = g.op("vendor::Many", x, None, x, a_i=3, b_f=1.5, c_s="s", d_i=[1, 2], e_f=(0.5,), f_s=["p", "q"], g_t=torch.ones(2))
+        made = g.op(
+            "vendor::Many", x, None, x, a_i=3, b_f=1.5, c_s="s", d_i=[1, 2], e_f=(0.5,), f_s=["p", "q"], g_t=torch.ones(2)
+        )
         node = made.node()
         assert node.kind() == "vendor::Many" and node.output() is made and node.outputsSize() == 1
         assert node.inputsSize() == 3 and node.inputsAt(2) is x and node.inputsAt(1).node().mustBeNone()

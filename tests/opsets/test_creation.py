@@ -76,6 +76,15 @@ CASES = [
     OpCase("aten::linspace", lambda x: torch.linspace(x.sum(), 1, 5), (X,), (7, 28), label="tensor", captures=TRACE),
     OpCase("aten::logspace", lambda x: torch.logspace(x[0, 0], 1.5, 7), (X,), (7, 28), label="tensor"),
     OpCase("aten::logspace", lambda x: torch.logspace(0, x.sum(), 4, base=2), (X,), (7, 28), captures=TRACE, label="base"),
+    OpCase(
+        "aten::zeros",
+        lambda x: (torch.zeros(x.shape[1]), torch.full((2, x.shape[0]), True), torch.ones(x.shape, dtype=torch.int32)),
+        (X,),
+        (7, 8, 9, 28),
+        ROWS_COLUMNS,
+        OTHER,
+        label="sized-at-run-time",
+    ),
     OpCase("aten::eye", lambda x: torch.eye(x.shape[0], x.shape[1]), (X,), (9, 28), ROWS_COLUMNS, OTHER),
     OpCase("aten::eye", lambda x: x @ torch.eye(4), (X,), (7, 28), label="static", captures=TRACE),
     OpCase("aten::tril", torch.tril, (X,), (9, 14, 28), ROWS_COLUMNS, OTHER),
@@ -98,7 +107,6 @@ def test_matches_eager(case, opset, capture, exporter):
     [
         (lambda x: torch.arange(x.shape[1], 0, -2), 10, "opset 11"),
         (lambda x: torch.eye(x.shape[1]), 8, "opset 9"),
-        (lambda x: torch.zeros(x.shape[1]), 8, "opset 9"),
     ],
 )
 def test_refuses_what_the_opset_lacks(call, opset, reason, exporter):

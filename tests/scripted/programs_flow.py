@@ -13,10 +13,9 @@ class FirstOfThree(nn.Module):
         total = x.sum()
         if bool(total > 10.0):
             return x * 2
-        elif bool(total > 0.0):
+        if bool(total > 0.0):
             return x + 1
-        else:
-            return -x
+        return -x
 
 
 class OtherShapes(nn.Module):

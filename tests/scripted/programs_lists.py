@@ -103,7 +103,7 @@ class DictState(nn.Module):
 
     def forward(self, x: Tensor, n: int) -> dict[str, Tensor]:
         state = {"a": x, "b": x * 2}
-        for i in range(n):
+        for _ in range(n):
             state["a"] = state["a"] + state["b"]
         if "c" in state:
             state["a"] = x

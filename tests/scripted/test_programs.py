@@ -84,7 +84,8 @@ PROGRAMS = [
     row(flow.NewtonRoot(), (ONES * 9, 20), (ONES * 2, 1), (ONES * 1e4, 0), (ONES * 1e4, 50), emits="Loop"),
     row(flow.TupleCarried(), (ONES, 3), (ONES, 0), (ROWS[:3], 9), emits="Loop"),
     row(flow.OptionalCarried(), (ROWS,), (ROWS[:1],), (LONG,), dynamic={"x": N}, emits="Loop"),
-    row(flow.ScalarArithmetic(), (ROWS * 5, 3, 0.5, True), (ROWS * -5, 2, 2.5, True), (ONES * 7, 8, -1.5, False), dynamic={"x": N}),
+    row(flow.ScalarArithmetic(), (ROWS * 5, 3, 0.5, True), (ROWS * -5, 2, 2.5, True), (ONES * 7, 8, -1.5, False),
+        dynamic={"x": N}),
     row(flow.Greedy(), (torch.tensor([1, 2]), torch.randn(2, 8), 5), (torch.tensor([4]), torch.randn(1, 8), 0),
         (torch.tensor([4, 0, 3]), torch.randn(3, 8) * 4, 30), dynamic={"start": N, "h": N}, emits="Loop"),
     row(lists.CollectStack(), (torch.tensor([[0.5, 1], [9, 2]]),), (torch.tensor([[3.0, 1], [0, 0], [11, 0]]),), dynamic={"x": N},
@@ -110,7 +111,8 @@ PROGRAMS = [
         dynamic={"x": {0: "b", 1: "t"}, "lengths": {0: "b"}}, first_opset=11),
     row(lists.clip_rows, (ROWS, -0.5, 0.5), (LONG, 0.0, 1.0), dynamic={"x": N}, emits="Loop"),
     row(lists.TracedWithScripted(), (ROWS,), (LONG * 10,), (ROWS * 0,), dynamic={"x": N}, emits="Loop", is_traced=True),
-    row(lists.TracedWithModule(), (torch.ones(2, 3) * 2,), (torch.ones(4, 3) * -2,), dynamic={"x": N}, emits="If", is_traced=True),
+    row(lists.TracedWithModule(), (torch.ones(2, 3) * 2,), (torch.ones(4, 3) * -2,), dynamic={"x": N}, emits="If",
+        is_traced=True),
     row(lists.ScriptedWithTraced(), (torch.randn(2, 3), 3), (torch.randn(4, 3), 0), dynamic={"x": N}, emits="Loop"),
 ]  # fmt: skip
 

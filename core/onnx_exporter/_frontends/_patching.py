@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from torch.jit import _builtins
+import torch
+
+Replacement = tuple[Any, str, Any]
+"""Owner, attribute and what to put there."""
 
 
 class StandIn(functools.partial[Any]):
@@ -24,29 +27,33 @@ class StandIn(functools.partial[Any]):
 
 
 @contextmanager
-def patched(replacements: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
-    """While active, attributes are replaced; what a module or class inherited it inherits again afterwards.
+def patched(replacements: Sequence[Replacement]) -> Iterator[None]:
+    """While active, attributes are replaced; what an owner inherited it inherits again afterwards.
 
-    TorchScript, which a model may call while it is traced, takes a replacement for the operator it stands for.
-
-    Args:
-        replacements: Owner, attribute and what to put there.
+    TorchScript, which a model may call while it is traced, compiles the originals.
     """
-    before = [(owner, name, vars(owner).get(name)) for owner, name, _ in replacements]
-    table: Any = _builtins
-    operators: dict[int, str] = table._get_builtin_table()
-    known = [(id(new), table._find_builtin(getattr(owner, name, None))) for owner, name, new in replacements]
-    added = {key: operator for key, operator in known if operator is not None}
+    compile_: Any = torch._C._jit_script_compile
+
+    @functools.wraps(compile_)
+    def compile_originals(*args: Any, **options: Any) -> Any:
+        _put(originals)
+        try:
+            return compile_(*args, **options)
+        finally:
+            _put(stand_ins)
+
+    stand_ins = [*replacements, (torch._C, "_jit_script_compile", compile_originals)]
+    originals = [(owner, name, vars(owner).get(name)) for owner, name, _ in stand_ins]
     try:
-        operators.update(added)
-        for owner, name, replacement in replacements:
-            setattr(owner, name, replacement)
+        _put(stand_ins)
         yield
     finally:
-        for owner, name, original in before:
-            if original is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
-        for key in added:
-            del operators[key]
+        _put(originals)
+
+
+def _put(replacements: Sequence[Replacement]) -> None:
+    for owner, name, value in replacements:
+        if value is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, value)

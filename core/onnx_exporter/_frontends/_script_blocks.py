@@ -65,12 +65,31 @@ class Blocks:
 
     # Branches
 
+    def chosen(self, node: Any) -> list[Any] | None:
+        """Returns the steps of the one side of a branch that runs; None if the data decide which."""
+        interpreter = self._interpreter
+        condition = interpreter.env[node.inputsAt(0).unique()]
+        sides = list(node.blocks())
+        raising = [any(inner.kind() == "prim::RaiseException" for inner in side.nodes()) for side in sides]
+        if not isinstance(condition, SourceValue):
+            index = 0 if condition else 1
+            if raising[index]:
+                raise interpreter.refusal(node, "the model raises here with these arguments", "give others")
+        elif all(raising):
+            raise interpreter.refusal(node, "the model raises here, whatever the data", "mend the model")
+        elif any(raising):
+            interpreter.drop(node)
+            index = raising.index(False)
+        else:
+            return None
+        return self._steps(sides[index], list(node.outputs()))
+
     def branch(self, node: Any, rest: Sequence[Any], then: Callable[[], list[Abstract]]) -> list[Abstract] | None:
-        """Interprets a branch and binds its results.
+        """Interprets a branch that the data decide, and binds its results.
 
         Args:
             node: The branch.
-            rest: What follows it in its block.
+            rest: The steps that follow it.
             then: What follows these.
 
         Returns:
@@ -79,30 +98,26 @@ class Blocks:
         """
         interpreter = self._interpreter
         condition = interpreter.env[node.inputsAt(0).unique()]
-        sides = list(node.blocks())
-        outputs = list(node.outputs())
-        raising = [any(inner.kind() == "prim::RaiseException" for inner in side.nodes()) for side in sides]
-        if not isinstance(condition, SourceValue):
-            chosen = sides[0 if condition else 1]
-            if raising[0 if condition else 1]:
-                raise interpreter.refusal(node, "the model raises here with these arguments", "give others")
-            return self._with_rest(chosen, outputs, rest, then)
-        if all(raising):
-            raise interpreter.refusal(node, "the model raises here, whatever the data", "mend the model")
-        if any(raising):
-            interpreter.drop(node)
-            return self._with_rest(sides[raising.index(False)], outputs, rest, then)
-        place = interpreter.location(node)
+        outputs, place = list(node.outputs()), interpreter.location(node)
+        steps = [self._steps(side, outputs) for side in node.blocks()]
         try:
-            results = self._both(place, condition, [partial(self._results, side) for side in sides])
+            runs = [partial(interpreter.run, side, partial(interpreter.values, outputs)) for side in steps]
+            results = self._both(place, condition, runs)
         except CannotJoin:
             self._copies += 1
             if self._copies > _MOST_COPIES:
                 raise
-            runs = [partial(self._with_rest, side, outputs, rest, then) for side in sides]
+            runs = [partial(interpreter.run, [*side, *rest], then) for side in steps]
             return self._both(place, condition, runs, is_end=getattr(then, "is_end", False))
         interpreter.bind(outputs, results)
         return None
+
+    def _steps(self, side: Any, outputs: Sequence[Any]) -> list[Any]:
+        """One side of a branch, and that the results of the branch are its."""
+        return [*side.nodes(), partial(self._bind, outputs, list(side.outputs()))]
+
+    def _bind(self, outputs: Sequence[Any], inner: Sequence[Any]) -> None:
+        self._interpreter.bind(outputs, self._interpreter.values(inner))
 
     def either(
         self, place: Location, condition: SourceValue, first: Callable[[], SourceValue], second: Callable[[], SourceValue]
@@ -111,21 +126,6 @@ class Blocks:
         (result,) = self._both(place, condition, [lambda: [first()], lambda: [second()]])
         assert isinstance(result, SourceValue)
         return result
-
-    def _results(self, side: Any) -> list[Abstract]:
-        return self._interpreter.run(list(side.nodes()), lambda: self._interpreter.values(list(side.outputs())))
-
-    def _with_rest(
-        self, side: Any, outputs: Sequence[Any], rest: Sequence[Any], then: Callable[[], list[Abstract]]
-    ) -> list[Abstract]:
-        interpreter = self._interpreter
-
-        def after() -> list[Abstract]:
-            interpreter.bind(outputs, interpreter.values(list(side.outputs())))
-            return interpreter.run(rest, then)
-
-        after.is_end = getattr(then, "is_end", False)  # type: ignore[attr-defined]
-        return interpreter.run(list(side.nodes()), after)
 
     def _both(
         self, place: Location, condition: SourceValue, runs: Sequence[Callable[[], list[Abstract]]], *, is_end: bool = False

@@ -1,25 +1,20 @@
-"""Lists, tuples and dicts of a scripted program, and what becomes of lists whose length the data decide."""
+"""Lists, tuples and dicts of a scripted program."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
-
+from onnx_exporter._frontends._script_runs import as_tensor, check_readable, row_of, to_number
 from onnx_exporter._frontends._script_values import (
     Abstract,
     DictValue,
     ListValue,
     Run,
-    constant_tensor,
     is_constant,
     is_number,
-    number_constant,
-    to_python,
 )
 from onnx_exporter._source.graph import Location, SourceValue
-from onnx_exporter._source.schema import to_dtype
 
 if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
@@ -86,23 +81,14 @@ def _len(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
         return known if isinstance(known, int) else interpreter.call("aten::size.int", value, 0, place=interpreter.location(node))
     if not isinstance(value, ListValue):
         return NotImplemented
-    _check_readable(interpreter, node, value)
+    check_readable(interpreter, node, value)
     return length(interpreter, value, interpreter.location(node))
-
-
-def _check_readable(interpreter: Interpreter, node: Any, value: ListValue) -> None:
-    if value.is_opaque:
-        raise interpreter.refusal(
-            node,
-            "a list is read in the loop that appends to it, whose number of rounds is not known",
-            "keep what is read in a variable of its own, or preallocate a tensor",
-        )
 
 
 def element(interpreter: Interpreter, node: Any, values: ListValue, index: Abstract) -> Abstract:
     """One element of a list."""
     place = interpreter.location(node)
-    _check_readable(interpreter, node, values)
+    check_readable(interpreter, node, values)
     items = values.items
     if isinstance(index, int):
         ahead = items[: index + 1] if index >= 0 else items[index:]
@@ -112,7 +98,7 @@ def element(interpreter: Interpreter, node: Any, values: ListValue, index: Abstr
             return items[index]
     if values.is_known and isinstance(index, int):
         raise interpreter.refusal(node, f"list index {index} is out of range", "mend the model")
-    stacked = as_tensor(interpreter, values, place, needs_equal=len(items) > 1)
+    stacked = as_tensor(interpreter, values, place, needs_equal=not (len(items) == 1 and isinstance(items[0], Run | SourceValue)))
     if stacked is None:
         raise interpreter.refusal(
             node, "a list of tensors of different sizes is indexed by a number that the data decide", "stack the tensors before"
@@ -120,61 +106,6 @@ def element(interpreter: Interpreter, node: Any, values: ListValue, index: Abstr
     numbers = any(is_number(item) or (isinstance(item, Run) and item.is_numbers) for item in items)
     chosen = interpreter.call("aten::select.int", stacked, 0, index, place=place)
     return to_number(interpreter, chosen, place) if numbers else chosen
-
-
-def to_number(interpreter: Interpreter, value: SourceValue, place: Location) -> SourceValue:
-    """A tensor of one element as a number."""
-    dtype = value.type.dtype
-    name = "Bool" if dtype is torch.bool else "Float" if dtype is not None and dtype.is_floating_point else "Int"
-    return interpreter.call(f"aten::{name}.Tensor", value, place=place)
-
-
-def as_tensor(interpreter: Interpreter, values: ListValue, place: Location, *, needs_equal: bool) -> SourceValue | None:
-    """The elements of a list stacked along axis 0; None if they need not have one size."""
-    items = values.items
-    if needs_equal and not all(_is_stackable(item, items[0]) for item in items):
-        return None
-    rows = [item if isinstance(item, Run) else _row(interpreter, item, place) for item in items]
-    return joined(interpreter, rows, 0, place, lambda run: run.value)
-
-
-def joined(
-    interpreter: Interpreter, parts: list[Abstract], dim: int, place: Location, tensor_of: Callable[[Run], SourceValue]
-) -> SourceValue:
-    """Joins tensors and runs, of which `tensor_of` makes tensors; a run without elements takes no part.
-
-    What sizes its elements would have nobody knows.
-    """
-    run = next((part for part in parts if isinstance(part, Run)), None)
-    if run is None:
-        return parts[0] if len(parts) == 1 else interpreter.call("aten::cat", ListValue(parts), dim, place=place)
-    if len(parts) == 1:
-        return tensor_of(run)
-    count = interpreter.call("aten::size.int", run.value, 0, place=place)
-    some = interpreter.call("aten::gt.int", count, 0, place=place)
-    without = [part for part in parts if part is not run]
-    return interpreter.blocks.either(
-        place,
-        some,
-        lambda: joined(interpreter, [tensor_of(run) if part is run else part for part in parts], dim, place, tensor_of),
-        lambda: joined(interpreter, without, dim, place, tensor_of),
-    )
-
-
-def _is_stackable(item: Abstract, first: Abstract) -> bool:
-    if is_number(item) or (isinstance(item, Run) and item.is_numbers):
-        return True
-    if not isinstance(item, SourceValue) or not isinstance(first, SourceValue):
-        return False
-    shape = item.type.shape
-    return shape is not None and None not in shape and shape == first.type.shape and item.type.dtype is first.type.dtype
-
-
-def _row(interpreter: Interpreter, item: Abstract, place: Location) -> SourceValue:
-    value = item if isinstance(item, SourceValue) else number_constant(item)
-    if value.type.is_number:
-        value = interpreter.call("aten::scalar_tensor", value, value.type.dtype, place=place)
-    return interpreter.call("aten::unsqueeze", value, 0, place=place)
 
 
 def _get_item(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
@@ -192,7 +123,7 @@ def _slice(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstrac
     if not isinstance(args[0], ListValue):
         return NotImplemented
     values, start, end, step = args
-    _check_readable(interpreter, node, values)
+    check_readable(interpreter, node, values)
     if not all(item is None or isinstance(item, int) for item in (start, end, step)):
         raise interpreter.refusal(node, "a list is sliced at places that the data decide", "slice a tensor instead")
     if values.is_known:
@@ -207,6 +138,16 @@ def _contains(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abst
     if isinstance(args[0], DictValue):
         return args[1] in args[0].items
     return NotImplemented
+
+
+def _dict(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``dict`` of pairs, or of nothing."""
+    pairs = args[0] if args else ListValue([])
+    if isinstance(pairs, DictValue):
+        return interpreter.adopt(DictValue(dict(pairs.items)))
+    if not (pairs.is_known and all(isinstance(pair, tuple) and is_constant(pair[0]) for pair in pairs.items)):
+        raise interpreter.refusal(node, "a dict whose keys the data decide", "use constant keys, or a tensor")
+    return interpreter.adopt(DictValue(dict(pairs.items)))
 
 
 def _keys(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
@@ -240,7 +181,7 @@ def _append(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstra
 
 
 def _extend(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    _check_readable(interpreter, node, args[1])
+    check_readable(interpreter, node, args[1])
     _changeable(interpreter, node, args[0]).items.extend(list(args[1].items))
     return args[0]
 
@@ -324,56 +265,8 @@ def _repeat(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstra
     place = interpreter.location(node)
     if len(values.items) != 1 or not is_number(values.items[0]):
         raise interpreter.refusal(node, "a list is repeated as often as the data decide", "use a tensor")
-    row = _row(interpreter, values.items[0], place)
+    row = row_of(interpreter, values.items[0], place)
     return interpreter.adopt(ListValue([Run(interpreter.call("aten::repeat", row, ListValue([count]), place=place), True)]))
-
-
-# Lists as arguments of operators
-
-
-def _stack(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    tensors, dim = args[:2]
-    if not isinstance(tensors, ListValue) or tensors.is_known:
-        return NotImplemented
-    _check_readable(interpreter, node, tensors)
-    place = interpreter.location(node)
-    stacked = as_tensor(interpreter, tensors, place, needs_equal=False)
-    assert stacked is not None
-    return stacked if dim == 0 else interpreter.call("aten::movedim.int", stacked, 0, dim, place=place)
-
-
-def _cat(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    tensors, dim = args[:2]
-    if not isinstance(tensors, ListValue) or tensors.is_known:
-        return NotImplemented
-    _check_readable(interpreter, node, tensors)
-    place = interpreter.location(node)
-
-    def flat(run: Run) -> SourceValue:
-        rank = run.value.type.rank
-        if rank is None:
-            raise interpreter.refusal(node, "a list of tensors of unknown rank is joined", "use torch.stack")
-        axis = dim + rank - 1 if dim < 0 else dim
-        moved = run.value if axis == 0 else interpreter.call("aten::movedim.int", run.value, 0, axis, place=place)
-        return interpreter.call("aten::flatten.using_ints", moved, axis, axis + 1, place=place)
-
-    return joined(interpreter, list(tensors.items), dim, place, flat)
-
-
-def _tensor(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    """``torch.tensor`` of a list or number; of what is known it is a constant."""
-    data, dtype = args[0], args[1]
-    if isinstance(data, ListValue):
-        _check_readable(interpreter, node, data)
-    if is_constant(data) and is_constant(dtype):
-        return constant_tensor(torch.tensor(to_python(data), dtype=to_dtype(dtype)))
-    if isinstance(data, ListValue) and not data.is_known:
-        place = interpreter.location(node)
-        made = as_tensor(interpreter, data, place, needs_equal=True)
-        assert made is not None  # numbers have one size
-        wanted = to_dtype(dtype) or (torch.get_default_dtype() if made.type.dtype is torch.float64 else made.type.dtype)
-        return interpreter.call("aten::to.dtype", made, wanted, place=place)
-    return NotImplemented
 
 
 Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
@@ -390,6 +283,7 @@ HANDLERS: dict[str, Handler] = {
     "aten::__getitem__": _get_item,
     "aten::slice": _slice,
     "aten::__contains__": _contains,
+    "aten::dict": _dict,
     "aten::keys": _keys,
     "aten::values": _dict_values,
     "aten::items": _dict_items,
@@ -407,8 +301,4 @@ HANDLERS: dict[str, Handler] = {
     "aten::add": _add,
     "aten::add_": _add_in_place,
     "aten::mul": _repeat,
-    "aten::stack": _stack,
-    "aten::cat": _cat,
-    "aten::concat": _cat,
-    "aten::tensor": _tensor,
 }

@@ -80,11 +80,11 @@ class _Part(torch.nn.Module):
 @contextmanager
 def _not_traced() -> Iterator[None]:
     state = torch._C._get_tracing_state()
-    torch._C._set_tracing_state(None)
+    torch._C._set_tracing_state(None)  # type: ignore[attr-defined] # the stubs lack it
     try:
         yield
     finally:
-        torch._C._set_tracing_state(state)
+        torch._C._set_tracing_state(state)  # type: ignore[attr-defined]
 
 
 def interpret_part(

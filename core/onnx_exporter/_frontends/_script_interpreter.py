@@ -7,12 +7,13 @@ Lists, tuples, dicts, optionals and module attributes exist only here. A branch 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
-from onnx_exporter._frontends import _script_containers, _script_numbers
+from onnx_exporter._frontends import _script_containers, _script_numbers, _script_runs
 from onnx_exporter._frontends._script_blocks import Blocks
 from onnx_exporter._frontends._script_types import Types
 from onnx_exporter._frontends._script_values import (
@@ -36,12 +37,16 @@ from onnx_exporter._source.schema import normalise, parse_schema
 from onnx_exporter.errors import CaptureError
 
 _PLACE = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
+_NO_MODULES = frozenset({".SELF", ".UNKNOWN_INSTANCE", "SELF", "UNKNOWN_INSTANCE"})
 _SCOPE = re.compile(r"([\w.]+)\([^()]*\)")
 _NO_EFFECT = frozenset({"prim::Print", "aten::warn", "prim::RaiseException"})
 _IGNORED = frozenset({"aten::manual_seed", "aten::_assert_async"})
 _NUMBERS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
 _NUMBER_RETURNS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool, "NumberType": None}
 _VARIABLE_COUNT = frozenset({"aten::split", "aten::unsafe_split"})
+
+_PLAIN = (type(None), bool, int, float, complex, str, list, tuple, dict, torch.device, torch.dtype)
+"""What a module's attributes are that are no weights and no modules; all others are objects by their attributes."""
 
 Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
 
@@ -71,15 +76,21 @@ class Interpreter:
 
     # Running
 
-    def run(self, nodes: Sequence[Any], then: Callable[[], list[Abstract]]) -> list[Abstract]:
-        """Interprets nodes in order and returns what `then` gives after the last."""
-        for index, node in enumerate(nodes):
-            if node.kind() == "prim::If":
-                results = self.blocks.branch(node, nodes[index + 1 :], then)
+    def run(self, steps: Iterable[Any], then: Callable[[], list[Abstract]]) -> list[Abstract]:
+        """Takes steps in order, nodes to interpret and functions to call, and returns what `then` gives after the last."""
+        pending = list(steps)[::-1]
+        while pending:
+            step = pending.pop()
+            if isinstance(step, partial):
+                step()
+            elif step.kind() != "prim::If":
+                self._step(step)
+            elif (chosen := self.blocks.chosen(step)) is not None:
+                pending += chosen[::-1]
+            else:
+                results = self.blocks.branch(step, pending[::-1], then)
                 if results is not None:
                     return results
-            else:
-                self._step(node)
         return then()
 
     def values(self, outputs: Sequence[Any]) -> list[Abstract]:
@@ -248,7 +259,9 @@ class Interpreter:
     # Modules
 
     def attribute(self, owner: Abstract, name: str, node: Any) -> Abstract:
-        """Returns an attribute of a module; weights keep their names."""
+        """Returns an attribute of a module, whose weights keep their names, or of another object."""
+        if isinstance(owner, DictValue):
+            return owner.items[name]
         if not isinstance(owner, ModuleValue):
             raise self.refusal(node, "an attribute of a value that a branch or loop has chosen", "choose the tensors instead")
         path = f"{owner.path}.{name}" if owner.path else name
@@ -257,11 +270,12 @@ class Interpreter:
         known = self._constants.get(path)
         if known is not None:
             return known
-        value = owner.scripted.getattr(name)
+        holder = owner.scripted
+        value = holder.getattr(name) if isinstance(holder, torch._C.ScriptObject) else getattr(holder, name)
         if isinstance(value, torch.Tensor):
             self._constants[path] = constant_tensor(self._weights.get(path, value), path)
             return self._constants[path]
-        if isinstance(value, torch._C.ScriptObject):
+        if isinstance(value, torch._C.ScriptObject) or not isinstance(value, _PLAIN):
             return ModuleValue(value, path)
         # The same list each time, since the program may change it.
         self.attributes.items[path] = self.adopt(from_python(value))
@@ -276,7 +290,7 @@ class Interpreter:
     @staticmethod
     def location(node: Any) -> Location:
         """Returns where a node stands in the user's model."""
-        module = ".".join(_SCOPE.findall(node.getModuleHierarchy()))
+        module = ".".join(name for name in _SCOPE.findall(node.getModuleHierarchy()) if name not in _NO_MODULES)
         matches = _PLACE.findall(node.sourceRange())
         for filename, line in [match for match in matches if not is_library_file(match[0])] or matches[:1]:
             return Location(module, filename, int(line))
@@ -316,17 +330,19 @@ def _get_attr(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abst
 
 def _set_attr(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     owner, value = args
+    if isinstance(owner, DictValue):
+        owner.items[node.s("name")] = value
+        return None
     if not isinstance(owner, ModuleValue):
-        raise interpreter.refusal(node, "an attribute is set on an object of the program's own class", "use tuples or tensors")
+        raise interpreter.refusal(node, "an attribute of a value that a branch or loop has chosen is set", "use tensors")
     path = f"{owner.path}.{node.s('name')}" if owner.path else node.s("name")
     interpreter.attributes.items[path] = value
     return None
 
 
-def _refuse_object(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    raise interpreter.refusal(
-        node, "the program uses an object of its own class, which a file cannot hold", "use tuples or tensors"
-    )
+def _create_object(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """An object of a class that the program defines; its methods are inlined, so it is no more than its attributes."""
+    return interpreter.adopt(DictValue({}))
 
 
 def _refuse_call(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
@@ -340,10 +356,11 @@ def _uninitialised(interpreter: Interpreter, node: Any, args: list[Abstract]) ->
 _HANDLERS: dict[str, Handler] = {
     "prim::GetAttr": _get_attr,
     "prim::SetAttr": _set_attr,
-    "prim::CreateObject": _refuse_object,
+    "prim::CreateObject": _create_object,
     "prim::CallFunction": _refuse_call,
     "prim::CallMethod": _refuse_call,
     "prim::Uninitialized": _uninitialised,
     **_script_containers.HANDLERS,
     **_script_numbers.HANDLERS,
+    **_script_runs.HANDLERS,
 }

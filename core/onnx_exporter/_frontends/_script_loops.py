@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -107,8 +109,13 @@ class Loops:
         self._apply(side)
         return side.results
 
-    def _round(self, body: Any, values: list[Abstract]) -> list[Abstract]:
+    def _round(
+        self, body: Any, values: list[Abstract], held: Mapping[ListValue | DictValue, ListValue | DictValue] | None = None
+    ) -> list[Abstract]:
+        """Interprets one round; `held` is what containers from before the loop hold at its beginning."""
         interpreter = self._interpreter
+        for container, value in (held or {}).items():
+            container.items = value.items.copy()
         interpreter.bind(list(body.inputs()), values)
         return interpreter.run(list(body.nodes()), lambda: interpreter.values(list(body.outputs())))
 
@@ -133,13 +140,7 @@ class Loops:
             return value
 
         for _ in range(_MOST_ATTEMPTS):
-
-            def run() -> list[Abstract]:
-                for container, value in held.items():
-                    container.items = value.items.copy()
-                return self._round(body, [index, *assumed])
-
-            side = self._blocks.side(run)
+            side = self._blocks.side(partial(self._round, body, [index, *assumed], held))
             found = side.results[1:]
             wider = [widen(one, other, carried, fresh) for one, other in zip(assumed, found, strict=True)]
             wider_held = {}

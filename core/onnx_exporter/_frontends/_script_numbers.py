@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from onnx_exporter._frontends._script_containers import to_number
 from onnx_exporter._frontends._script_join import is_same_constant
+from onnx_exporter._frontends._script_runs import to_number
 from onnx_exporter._frontends._script_values import (
     UNINITIALISED,
     Abstract,
@@ -17,6 +17,7 @@ from onnx_exporter._frontends._script_values import (
     constant_tensor,
     is_constant,
     is_number,
+    to_python,
 )
 from onnx_exporter._source.graph import SourceValue
 from onnx_exporter._source.schema import to_dtype, to_enum
@@ -133,7 +134,9 @@ def _convert(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstr
         wanted = _wanted(kind)
         if value.type.dtype is wanted:
             return value
-        return interpreter.call(f"aten::{_NAMES[wanted]}.{_NAMES[value.type.dtype].lower()}", value, place=interpreter.location(node))
+        return interpreter.call(
+            f"aten::{_NAMES[wanted]}.{_NAMES[value.type.dtype].lower()}", value, place=interpreter.location(node)
+        )
     if not isinstance(value, SourceValue):
         return NotImplemented
     place = interpreter.location(node)
@@ -286,8 +289,11 @@ def _derive_index(interpreter: Interpreter, node: Any, args: list[Abstract]) -> 
 
 
 def _text(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    """Text about data, as messages of exceptions are; nothing may be computed from it."""
-    return NotImplemented if all(map(is_constant, args)) and node.kind() != "aten::format" else UNINITIALISED
+    """Text; of that about data, as messages of exceptions are, nothing may be computed."""
+    if not all(map(is_constant, args)):
+        return UNINITIALISED
+    text, *values = map(to_python, args)
+    return text.format(*values) if node.kind() == "aten::format" else str(text)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -65,7 +65,7 @@ class ListValue:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class DictValue:
-    """A dict with constant keys; also the attributes that a program sets on modules."""
+    """A dict with constant keys; also an object by its attributes, and the attributes that a program sets on modules."""
 
     items: dict[Any, Any]
 
@@ -85,7 +85,7 @@ class Maybe:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModuleValue:
-    """A module, or an object of another scripted class."""
+    """A module."""
 
     scripted: Any
     path: str

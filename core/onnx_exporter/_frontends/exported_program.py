@@ -40,9 +40,9 @@ def capture_export(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs
     if isinstance(model, ExportedProgram):
         return _to_source(model, inputs, [])
     # Clones, since torch.export takes one tensor that is given twice for one input.
-    inputs = _with_tensors(inputs, [item.tensor.detach().clone(memory_format=torch.preserve_format) for item in inputs.tensors])
+    clones = [item.tensor.detach().clone(memory_format=torch.preserve_format) for item in inputs.tensors]
     with CAPTURE_LOCK:
-        program, doubts = _export(model, inputs)
+        program, doubts = _export(model, _with_tensors(inputs, clones))
     return _to_source(program, inputs, doubts)
 
 

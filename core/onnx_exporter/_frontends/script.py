@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from onnx_exporter._frontends._inputs import ModelInputs
-from onnx_exporter._frontends._script_containers import to_number
 from onnx_exporter._frontends._script_interpreter import Interpreter
+from onnx_exporter._frontends._script_runs import to_number
 from onnx_exporter._frontends._script_values import (
     Abstract,
     DictValue,
@@ -25,7 +25,7 @@ from onnx_exporter._frontends._script_values import (
 from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured
 from onnx_exporter._source.graph import Location, SourceGraph, SourceType, SourceValue
 from onnx_exporter._warnings import warn
-from onnx_exporter.errors import CaptureError
+from onnx_exporter.errors import ArgumentError, CaptureError
 
 _NUMBERS: dict[str, tuple[type, torch.dtype]] = {
     "int": (int, torch.int64),
@@ -45,6 +45,10 @@ class Scripted(torch.nn.Module):
         super().__init__()
         self.scripted: Any
         self.__dict__["scripted"] = scripted  # unregistered, or the names of weights would begin with its own
+        if not isinstance(scripted, torch.jit.ScriptFunction) and not hasattr(scripted, "forward"):
+            raise ArgumentError(
+                "the scripted module has no forward of its own, only overloads of it; script a module that calls it"
+            )
         self._arguments = _parameters(scripted)
         self._kinds = {item.name: _NUMBERS[str(item.type)] for item in self._arguments if str(item.type) in _NUMBERS}
 

@@ -37,13 +37,18 @@ def _is_empty(node: SourceNode) -> bool:
     return bool(node.blocks) and not node.outputs and not any(block.nodes for block in node.blocks)
 
 
+def _is_idle(node: SourceNode) -> bool:
+    """Whether a branch or loop without results has no node in it that is there for an effect either."""
+    return bool(node.blocks) and all(inner.outputs or _is_idle(inner) for block in node.blocks for inner in block.nodes)
+
+
 def _drop_dead(graph: SourceGraph, live: set[SourceValue]) -> None:
     """Drops the nodes whose results are not in `live`; adds what the others read to `live`."""
     live.update(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):
         # A node without results is there for an effect that is not known here; the engine reports it.
-        if node.outputs and not any(output in live for output in node.outputs):
+        if (node.outputs or _is_idle(node)) and not any(output in live for output in node.outputs):
             continue
         kept.append(node)
         live.update(node.input_values())
