@@ -119,7 +119,7 @@ class Engine:
             found = self.registry.python_op_candidates(function.__name__, function.__module__, self.builder.opset)
             if not hasattr(function, "symbolic"):  # else that goes before a handler for any class
                 found += self.registry.candidates(node.op, "", self.builder.opset)
-            return found
+            return sorted(found, key=lambda candidate: candidate.provider.precedence)
         return self.registry.candidates(node.op, node.overload, self.builder.opset)
 
     def _convert(self, node: SourceNode) -> Sequence[Any] | None:

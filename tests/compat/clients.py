@@ -14,6 +14,9 @@ from torch import nn
 import onnx_exporter
 
 
+EXAMPLE = torch.ones(2, 3, 4)
+
+
 class Calls(nn.Module):
     """Calls a function on its inputs."""
 
@@ -81,3 +84,25 @@ def output_types(result: Any) -> list[tuple[str, list[Any]]]:
         dims = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in tensor.shape.dim]
         rows.append((onnx.TensorProto.DataType.Name(tensor.elem_type), dims))
     return rows
+
+
+def inside(body: Callable[..., Any], x: torch.Tensor = EXAMPLE, opset: int = 18, *extra: Any, **options: Any) -> Any:
+    """Exports a model whose only call is converted by `body(g, x, ...)`."""
+
+    class Called(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, *rest: Any) -> Any:
+            return x.clone()
+
+        symbolic = staticmethod(body)
+
+    return exported(lambda x: Called.apply(x, *extra), x, opset_version=opset, input_names=["x"], **options)
+
+
+def registered_for(operator: str, body: Callable[..., Any], model: Any, *args: torch.Tensor, opset: int = 18) -> Any:
+    """Exports a model in which `body` converts an operator."""
+    onnx_exporter.register_custom_op_symbolic(operator, body, 9)
+    try:
+        return exported(model, *args, opset_version=opset)
+    finally:
+        onnx_exporter.unregister_custom_op_symbolic(operator, 9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import onnx_exporter
 from onnx_exporter import GraphContext, OpTable, SymbolicContext, SymbolicError, UnsupportedOpError, Value
 
 pytest.importorskip("onnxruntime", reason="the files are run")
-from clients import attributes, exported, op_types, output_types, registered, verified  # noqa: E402
+from clients import attributes, exported, op_types, output_types, registered, verified
 
 pytestmark = pytest.mark.parametrize("capture", ["trace", "export"])
 X = torch.randn(3, 4)

@@ -18,7 +18,7 @@ from torch.onnx.symbolic_helper import parse_args
 from onnx_exporter.compat import install
 
 pytest.importorskip("onnxruntime", reason="the files are run")
-from clients import attributes, exported, op_types, output_types, registered, verified  # noqa: E402
+from clients import attributes, exported, op_types, output_types, registered, verified
 
 BOTH = pytest.mark.parametrize("capture", ["trace", "export"])
 X = torch.randn(2, 4, 6, 6)
@@ -28,13 +28,13 @@ X = torch.randn(2, 4, 6, 6)
 
 
 @parse_args("v", "is", "is")
-def roll(g: Any, input: Any, shifts: Any, dims: Any) -> Any:
+def roll(g: Any, rolled: Any, shifts: Any, dims: Any) -> Any:
     for shift, dim in zip(shifts, dims, strict=True):
         parts = []
         for start, end in ((-shift, 2**31), (0, -shift)):
-            parts.append(symbolic_helper._slice_helper(g, input, axes=[dim], starts=[start], ends=[end]))
-        input = g.op("Concat", *parts, axis_i=dim)
-    return input
+            parts.append(symbolic_helper._slice_helper(g, rolled, axes=[dim], starts=[start], ends=[end]))
+        rolled = g.op("Concat", *parts, axis_i=dim)
+    return rolled
 
 
 @BOTH
@@ -249,10 +249,10 @@ class HardSwishJit(torch.autograd.Function):
 
     @staticmethod
     def symbolic(g: Any, self: Any) -> Any:
-        input = g.op("Add", self, g.op("Constant", value_t=torch.tensor(3, dtype=torch.float)))
+        moved = g.op("Add", self, g.op("Constant", value_t=torch.tensor(3, dtype=torch.float)))
         low = g.op("Constant", value_t=torch.tensor(0, dtype=torch.float))
         high = g.op("Constant", value_t=torch.tensor(6, dtype=torch.float))
-        clipped = g.op("Clip", input, low, high)
+        clipped = g.op("Clip", moved, low, high)
         return g.op("Mul", self, g.op("Div", clipped, g.op("Constant", value_t=torch.tensor(6, dtype=torch.float))))
 
 

@@ -18,7 +18,7 @@ import onnx_exporter
 from onnx_exporter.compat import install
 
 pytest.importorskip("onnxruntime", reason="the files are run")
-from clients import Calls, attributes, exported, op_types, output_types, verified  # noqa: E402
+from clients import Calls, attributes, exported, op_types, output_types, verified
 
 BOTH = pytest.mark.parametrize("capture", ["trace", "export"])
 

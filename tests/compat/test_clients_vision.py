@@ -95,7 +95,10 @@ def test_nms_of_tensorrt(capture: str) -> None:
     dynamic = {"input_names": ["boxes", "scores"], "dynamic_axes": {"boxes": {0: "n"}, "scores": {0: "n"}}}
     two = (BOXES.repeat(2, 1, 1), scores.repeat(2, 1, 1))
     result = exported(lambda b, s: BatchedNMS.apply(b, s, 5, 3), *two, capture=capture, **dynamic)
-    assert [dims[1:] for _, dims in output_types(result)] == [[1], [3, 4], [3], [3]]
+    sizes = [[1], [3, 4], [3], [3]]  # under tracing any size may come from the axis that varies
+    assert [dims[1:] if capture == "export" else len(dims) - 1 for _, dims in output_types(result)] == (
+        sizes if capture == "export" else list(map(len, sizes))
+    )
     assert attributes(result, "BatchedNMSDynamic_TRT")["shareLocation"] == 1
 
 
@@ -268,7 +271,7 @@ def test_mmcv(capture: str) -> None:
         return ModulatedDeformConv2dFunction.apply(x, offset, offset, weight, None, (2, 2), 1)
 
     result = exported(convolve, IMAGE, torch.rand(1, 18, 4, 4), capture=capture)
-    assert output_types(result) == [("FLOAT", [1, 6, 4, 4])] and len(list(result.model.graph)[0].inputs) == 4
+    assert output_types(result) == [("FLOAT", [1, 6, 4, 4])] and len(next(iter(result.model.graph)).inputs) == 4
     result = exported(lambda b, s: SoftNMSop.apply(b, s, 0.5), BOXES[0], SCORES[0, 0], capture=capture)
     assert output_types(result) == [("FLOAT", [3, 5]), ("INT64", [3])]
     result = exported(lambda x, m: CARAFEFunction.apply(x, m, 5, 2), IMAGE, torch.rand(1, 25, 16, 16), capture=capture)

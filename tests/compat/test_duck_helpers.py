@@ -19,7 +19,7 @@ from onnx_exporter.compat import _torch_onnx
 from onnx_exporter.compat._symbolics import REGISTERED
 
 pytest.importorskip("onnxruntime", reason="the files are run")
-from clients import verified  # noqa: E402
+from clients import verified
 
 X = torch.randn(2, 3, 8, 8)
 V = torch.randn(4, 6)

@@ -137,10 +137,16 @@ def value_of_the_written_size(x, v):
     return y
 
 
+def running_totals(x, v):
+    """Out of place these give int64."""
+    y = (x * 10).int()
+    return y.clone().cumsum_(1), y.to(torch.uint8).cumprod_(0)
+
+
 PROGRAMS = [
     value_of_the_written_size, column, masked_add, masked_fill, through_view, through_transpose,
     chain_of_views, read_between_writes, negative_and_stepped, index_put, write_to_input, parts, unbound,
-    diagonal, copy_casts, size_arithmetic, out_argument, activations, dynamic_bounds,
+    diagonal, copy_casts, size_arithmetic, out_argument, activations, dynamic_bounds, running_totals,
 ]  # fmt: skip
 
 

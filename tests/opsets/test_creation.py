@@ -78,7 +78,7 @@ CASES = [
     OpCase("aten::logspace", lambda x: torch.logspace(0, x.sum(), 4, base=2), (X,), (7, 28), captures=TRACE, label="base"),
     OpCase(
         "aten::zeros",
-        lambda x: (torch.zeros(x.shape[1]), torch.full((2, x.shape[0]), True), torch.ones(x.shape, dtype=torch.int32)),
+        lambda x: (torch.zeros(x.shape[1]), torch.full((2, x.shape[0]), 3), torch.ones(x.shape, dtype=torch.int32)),
         (X,),
         (7, 8, 9, 28),
         ROWS_COLUMNS,

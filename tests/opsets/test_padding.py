@@ -72,6 +72,25 @@ CASES = [
         label="run_time",
     ),
     OpCase(
+        "aten::pad_sequence",
+        lambda a, b, c: (
+            torch.nn.utils.rnn.pad_sequence([a, b, c]),
+            torch.nn.utils.rnn.pad_sequence([a, b, c], batch_first=True, padding_value=-1.0, padding_side="left"),
+        ),
+        (torch.randn(3, 2), torch.randn(5, 2), torch.randn(1, 2)),
+        (11, 13, NEWEST),
+        {0: {0: "a"}, 1: {0: "b"}, 2: {0: "c"}},
+        [(torch.randn(6, 2), torch.randn(2, 2), torch.randn(4, 2)), (torch.randn(1, 2), torch.randn(0, 2), torch.randn(1, 2))],
+    ),
+    OpCase(
+        "aten::pad_sequence",
+        lambda a, b: torch.nn.utils.rnn.pad_sequence([a, b], padding_value=3.0),
+        (torch.tensor([1, 2, 3]), torch.tensor([4])),
+        (9, 11, NEWEST),
+        label="int64",
+        captures=TRACE,
+    ),
+    OpCase(
         "aten::reflection_pad",
         torch.nn.Sequential(torch.nn.ReflectionPad2d(1), torch.nn.ReplicationPad2d((1, 2, 0, 1)), torch.nn.ZeroPad2d(1)),
         (X[0],),

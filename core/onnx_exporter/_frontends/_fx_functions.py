@@ -74,7 +74,7 @@ def marked_functions() -> Iterator[list[FunctionCall]]:
     _operators()
     calls: list[FunctionCall] = []
     thread = threading.get_ident()
-    create = torch.autograd.function.FunctionMeta.__init__
+    create: Any = torch.autograd.function.FunctionMeta.__init__
 
     def mark(cls: Any) -> None:
         if not cls.__module__.startswith("torch."):

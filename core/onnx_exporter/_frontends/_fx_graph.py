@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from onnx_exporter._frontends._fx_control_flow import ControlFlow, control_flow_name
 from onnx_exporter._frontends._fx_functions import OpenCalls
 from onnx_exporter._frontends._fx_numbers import number_operator
 from onnx_exporter._frontends._fx_regions import Region, autocast_casts, region_of
@@ -104,6 +105,13 @@ class GraphConverter:
             made = self._operator(node, node.target, args, kwargs)
         elif node.target is getattr(torch, "sym_sum", None):
             return self._sum(node, args[0])
+        elif (name := control_flow_name(node.target)) is not None:
+
+            def convert(body: torch.fx.GraphModule, inputs: Sequence[Argument], block: SourceGraph) -> Argument:
+                converter = self if block is self._graph else GraphConverter(block, self._symbols, self._constants)
+                return converter.convert(body, inputs, autocast)
+
+            made = getattr(ControlFlow(self._graph, convert, location_of(node)), name)(*args, **kwargs)
         else:
             made = self._function(node, args, kwargs)
         result: Argument = None

@@ -61,6 +61,9 @@ _OPERANDS = frozenset({"self", "input", "weight", "bias"})
 _SHORTCUTS = frozenset({"if input.numel() == 0:", "if attn_mask.size(0) == 1 and attn_mask.dim() == 3:"})
 """Conditions in PyTorch's own code; what is recorded where they do not hold is right where they do as well."""
 
+_CHECKED = frozenset({"mini_batch = int(batch_sizes[0])"})
+"""Lines of PyTorch's own code that read what only a check looks at."""
+
 _PRINTING = ("_tensor_str.py", "__format__")
 
 NOTE = "onnx_exporter_note"
@@ -144,7 +147,8 @@ class Reads:
         tracer: Any = torch._C
         frames = self._frames(caller)
         file = caller.f_code.co_filename
-        if result is False and is_library_file(file) and linecache.getline(file, caller.f_lineno).strip() in _SHORTCUTS:
+        line = linecache.getline(file, caller.f_lineno).strip() if is_library_file(file) else ""
+        if line in _CHECKED or (line in _SHORTCUTS and result is False):
             return
         if any(mark in (code.co_name, code.co_filename[-len(mark) :]) for code, _ in frames for mark in _PRINTING):
             return  # what is printed is not part of the result

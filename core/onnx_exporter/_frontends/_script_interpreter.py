@@ -270,7 +270,7 @@ class Interpreter:
         known = self._constants.get(path)
         if known is not None:
             return known
-        holder = owner.scripted
+        holder: Any = owner.scripted
         value = holder.getattr(name) if isinstance(holder, torch._C.ScriptObject) else getattr(holder, name)
         if isinstance(value, torch.Tensor):
             self._constants[path] = constant_tensor(self._weights.get(path, value), path)

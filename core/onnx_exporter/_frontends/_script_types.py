@@ -68,7 +68,7 @@ class Types:
         exact = all(_is_exact(value) for value in _inputs(arguments)) and op not in _NOT_BY_SIZES
         given = {name: map_values(argument, self.example) for name, argument in arguments.items()}
         ran = _run(operator, given, "meta")
-        for other in () if exact else (self._with_ones, self._with_zeros, _small):
+        for other in () if exact else (self._with_ones, self._with_zeros, _small, _smallest):
             if ran is None:
                 ran = _run(operator, {name: map_values(argument, other) for name, argument in arguments.items()}, "meta")
         if ran is None:  # an operator that looks at the data, such as nonzero
@@ -85,6 +85,12 @@ def _small(value: SourceValue) -> Any:
     if kind.is_number:
         return _EXAMPLE_NUMBERS[kind.dtype]
     return torch.empty([size if isinstance(size, int) else 1 for size in kind.shape or ()], dtype=kind.dtype, device="meta")
+
+
+def _smallest(value: SourceValue) -> Any:
+    """An example in which each size is 1, which any other broadcasts with or is joined to."""
+    kind = value.type
+    return _small(value) if kind.is_number else torch.empty([1] * (kind.rank or 0), dtype=kind.dtype, device="meta")
 
 
 def _inputs(arguments: Mapping[str, Argument]) -> list[SourceValue]:

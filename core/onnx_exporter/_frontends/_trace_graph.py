@@ -15,6 +15,7 @@ from onnx_exporter._frontends._guards import is_unpacked
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._reads import NOTE
 from onnx_exporter._frontends._script_inside_trace import interpret_node, interpret_part
+from onnx_exporter._frontends._script_types import Types
 from onnx_exporter._frontends._setitem import unbake_setitem
 from onnx_exporter._frontends.captured import is_library_file
 from onnx_exporter._source.graph import UNKNOWN, Location, SourceGraph, SourceNode, SourceType, SourceValue
@@ -47,6 +48,7 @@ class Converter:
         self.parts: list[tuple[Dependence, str]] = []
         self.in_brackets = in_brackets
         self.depends = Dependences()
+        self.types = Types()
 
     def convert(self, traced: Any) -> SourceGraph:
         graph = SourceGraph()
@@ -154,9 +156,18 @@ class Converter:
         overload = schema.overload_name if schema is not None else ""
         source = SourceNode(node.kind(), overload, arguments, [], self._location(node), schema=schema)
         self._bind(node, source)
+        if any(output.type.dtype is None for output in source.outputs):
+            self._find_types(source)
         if source.op in ("aten::squeeze", "aten::squeeze_"):
             self._judge_squeeze(source)
         return source
+
+    def _find_types(self, node: SourceNode) -> None:
+        """Finds what the tracer does not record in a function that the model scripts."""
+        found = self.types.results(node.op, node.overload, node.arguments) or ()
+        for output, kind in zip(node.outputs, found, strict=False):
+            if isinstance(kind, SourceType) and not output.type.is_number:
+                output.type = SourceType(kind.dtype, (None,) * (kind.rank or 0), example_shape=kind.example_shape)
 
     def _judge_squeeze(self, node: SourceNode) -> None:
         """Notes where the example decides which axes go; of one that is named, the author knows that it has size 1."""

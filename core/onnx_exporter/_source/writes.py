@@ -21,6 +21,8 @@ _BOOLEAN_RESULT = frozenset(
     )
 )
 """Operators whose result is boolean although the tensor that they write need not be."""
+_INT64_RESULT = frozenset(("aten::cumsum", "aten::cumprod"))
+"""Operators whose out-of-place form gives int64 for every integer type."""
 
 
 def rebinding_view(node: SourceNode, arguments: dict[str, Argument]) -> SourceNode | None:
@@ -124,6 +126,8 @@ def _may_differ(op: str, arguments: dict[str, Argument], target: SourceType, is_
         return False
     if op in _BOOLEAN_RESULT:
         return target.dtype is not torch.bool
+    if op in _INT64_RESULT and not target.dtype.is_floating_point and not target.dtype.is_complex:
+        return target.dtype is not torch.int64
     if isinstance(arguments.get("dtype"), torch.dtype):
         return True
     for argument in arguments.values():

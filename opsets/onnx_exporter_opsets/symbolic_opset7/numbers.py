@@ -201,6 +201,15 @@ def bool_(g: GraphContext, a: Value) -> Value:
     return emit.cast(g, a, torch.bool)
 
 
+@table.op("aten::item", "aten::_local_scalar_dense")
+def item(g: GraphContext, self: Value) -> Value:
+    """``aten::item(Tensor self) -> Scalar``: Reshape to rank 0, and Cast to the type of a Python number."""
+    single = self if self.rank == 0 else emit.reshape(g, self, [])
+    if self.dtype is torch.bool:
+        return single
+    return emit.cast(g, single, torch.float64 if dtypes.is_floating(self.dtype) else torch.int64)
+
+
 @table.op(*_unary("aten::sqrt"))
 def sqrt(g: GraphContext, a: Value) -> Value:
     """``aten::sqrt.int(int a)``: Sqrt of a double."""

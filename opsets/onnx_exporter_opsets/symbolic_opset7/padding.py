@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -92,6 +93,22 @@ def replication_pad(g: GraphContext, self: Value, padding: list[int | Value]) ->
 def pad_circular(g: GraphContext, self: Value, pad: list[int | Value]) -> Value:
     """``aten::_pad_circular(Tensor self, SymInt[] pad)``: Slice and Concat."""
     return _circular(g, self, pad)
+
+
+@table.op("aten::pad_sequence")
+def pad_sequence(
+    g: GraphContext, sequences: list[Value], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Value:
+    """``aten::pad_sequence(Tensor[] sequences, bool batch_first=False, ...)``: Pad of each to the longest, and Concat."""
+    lengths = [shapes.size(g, sequence, 0) for sequence in sequences]
+    longest = functools.reduce(lambda one, two: shapes.maximum(g, one, two), lengths)
+    padded = []
+    for sequence, length in zip(sequences, lengths, strict=True):
+        missing = shapes.subtract(g, longest, length)
+        ends = [missing, 0] if padding_side == "left" else [0, missing]
+        amounts = [0] * (2 * shapes.rank_of(g, sequence) - 2) + ends
+        padded.append(g.call("aten::constant_pad_nd", sequence, amounts, padding_value))
+    return g.call("aten::stack", padded, 0 if batch_first else 1)  # type: ignore[no-any-return]
 
 
 def _mirrored(g: GraphContext, x: Value, padding: Sequence[Size], mode: str) -> Value:
