@@ -227,6 +227,39 @@ def test_a_body_that_writes_to_its_input(capture: str) -> None:
     verified(forward, X, capture=capture)
 
 
+class WritesInside(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x.clone()
+        y[:, 0] = 1
+        y.view(-1).mul_(2)
+        z = y.t()
+        z.add_(CONSTANT[:, None])
+        return y, z.sum()
+
+
+CONSTANT = torch.arange(4.0)
+
+
+def test_a_body_that_writes_to_views(capture: str) -> None:
+    def forward(x: Any) -> Any:
+        y, total = WritesInside.apply(x)
+        return y * 2 + total
+
+    verified(forward, X, capture=capture)
+
+
+def test_in_a_branch(capture: str) -> None:
+    """PyTorch captures a branch of torch.cond by another way, in which a call is always inlined."""
+
+    def forward(x: Any) -> Any:
+        if capture == "trace":
+            return ByClass.apply(x)  # tracing follows the branch that the example takes
+        return torch.cond(x.sum() > 0, lambda x: ByClass.apply(x) * 2, lambda x: x + 1, (x,))
+
+    verified(forward, X, capture=capture)
+
+
 def test_weights_of_the_model_in_a_body(capture: str) -> None:
     class Model(nn.Module):
         def __init__(self) -> None:

@@ -112,9 +112,9 @@ def test_control_flow_keeps_its_place() -> None:
             return torch.cond(x.sum() > 0, lambda a: a + 1, lambda a: a - 1, (x,))
 
     graph = capture(Branch(), (torch.randn(2, 3),))
-    (node,) = nodes(graph, "higher_order::cond")
+    (node,) = nodes(graph, "prim::If")
     assert node.location.file == __file__
-    assert set(node.attributes["bodies"]) == {"arg_1", "arg_2"}
+    assert [[inner.op for inner in block.nodes] for block in node.blocks] == [["aten::add"], ["aten::sub"]]
     assert graph.outputs == node.outputs
 
 

@@ -305,11 +305,11 @@ def test_a_model_without_tensors(capture):
         export(lambda x: None, (X,), capture=capture)
 
 
-def test_a_scripted_model_is_refused_by_name():
+def test_a_scripted_module_without_forward():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scripting itself is deprecated
-        scripted = torch.jit.script(nn.ReLU())
-    with pytest.raises(CaptureError, match="scripted and traced models cannot be converted yet"):
+        scripted = torch.jit.script(nn.LSTM(3, 4))
+    with pytest.raises(ArgumentError, match="has no forward of its own"):
         export(scripted, (X,))
 
 

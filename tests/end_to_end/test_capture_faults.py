@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 
 import numpy as np
 import onnxruntime
@@ -212,9 +211,9 @@ def test_data_that_is_assigned_is_refused():
         export(forward, (torch.ones(3),))
 
 
-@dataclasses.dataclass
 class Result:
-    value: torch.Tensor
+    def __init__(self, value):
+        self.value = value
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,11 @@ SHOWN = {
     "dynamic_sizes": ["(2, 4, 17, 40)", "['[batch,queries,8]', '[batch,keys,8]', '[batch,queries,8]']"],
     "metadata": ["orchard | Tells apples from pears.", "'author': 'A. Gardener'"],
     "operators_by_hand": ["['Elu', 'Asinh']", "verified against PyTorch with onnxruntime: ok"],
-    "traced_and_scripted": ["traced: ['Add', 'Mul', 'ReduceSum']", "'If', 'Less', 'Loop'", "verified against PyTorch with onnxruntime: ok"],
+    "traced_and_scripted": [
+        "traced: ['Add', 'Mul', 'ReduceSum']",
+        "'If', 'Less', 'Loop'",
+        "verified against PyTorch with onnxruntime: ok",
+    ],
     "python_op_handler": [
         "MyClip: argument 0 is a tensor, requires_grad=True\nMyClip: argument 1 is -0.5\n",
         "['Clip', 'Mul', 'Relu'] verified against PyTorch with onnxruntime: ok",

@@ -8,7 +8,7 @@ import pytest
 import torchvision.models.detection as detection
 
 import whole_models_detection
-from onnx_exporter import ExportWarning, UnsupportedOpError, export
+from onnx_exporter import ExportWarning, export
 from whole_models import MODELS
 
 pytestmark = pytest.mark.sweep

@@ -31,7 +31,7 @@ class Masks(Detector):
     """Mask R-CNN up to its masks of 28 x 28, and boxes in the resized image.
 
     What pastes masks into the image is a loop over them, which torchvision scripts when it is traced; see
-    `test_whole_models.test_scripted_loops_are_refused`.
+    `test_whole_models.test_scripted_loops`.
     """
 
     def __init__(self, model: torch.nn.Module) -> None:

@@ -229,6 +229,51 @@ class PackedLstm(nn.Module):
 
 
 @torch.jit.script
+class Counter:
+    def __init__(self, start: int) -> None:
+        self.count = start
+        self.seen = [start]
+
+    def step(self, by: int) -> int:
+        self.count += by
+        return self.count
+
+
+class OwnClass(nn.Module):
+    """An object of a class of its own, which a branch and a loop change."""
+
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        counter = Counter(3)
+        if bool(x.sum() > 0):
+            counter.step(2)
+        for i in range(n):
+            x = x + counter.step(i)
+        return x * counter.count
+
+
+class Attention(nn.Module):
+    """A scripted nn.Transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.model(x, y)
+
+
+class Recurrent(nn.Module):
+    """A scripted nn.LSTM."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4, 2, bidirectional=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.lstm(x)[0]
+
+
+@torch.jit.script
 def clip_rows(x: Tensor, low: float, high: float) -> Tensor:
     rows: list[Tensor] = []
     for i in range(x.size(0)):

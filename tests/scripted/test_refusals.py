@@ -57,22 +57,6 @@ class WritesAChoice(nn.Module):
         return x + y
 
 
-@torch.jit.script
-class Counter:
-    def __init__(self, start: int) -> None:
-        self.count = start
-
-    def step(self) -> int:
-        self.count += 1
-        return self.count
-
-
-class OwnClass(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        counter = Counter(3)
-        return x + counter.step()
-
-
 class DictByData(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         seen: dict[int, Tensor] = {}
@@ -99,7 +83,6 @@ X = torch.ones(2, 3)
         (ReadsWhatItAppends(), (X, 2), r"a list is read in the loop that appends to it[\s\S]*test_refusals.py:\d+"),
         (AppendsSometimes(), (X, 2), r"test_refusals.py:\d+"),
         (RankGrows(), (X, 2), r"rank 2 or 3[\s\S]*test_refusals.py:\d+"),
-        (OwnClass(), (X,), r"its own class[\s\S]*test_refusals.py:\d+"),
         (DictByData(), (X,), r"a dict is changed under a key that the data decide[\s\S]*test_refusals.py:\d+"),
     ],
     ids=lambda item: type(item).__name__ if isinstance(item, nn.Module) else "",

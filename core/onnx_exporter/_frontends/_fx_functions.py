@@ -102,6 +102,8 @@ def _marked(cls: Any, forward: Any, calls: list[FunctionCall], thread: int) -> A
 
     @functools.wraps(forward)
     def marked(*everything: Any) -> Any:
+        if torch.compiler.is_dynamo_compiling():  # in a branch of torch.cond, which goes through another compiler
+            return forward(*everything)
         args = everything[context:]
         leaves = pytree.tree_leaves(args)
         nested = sum(isinstance(leaf, torch.Tensor) for leaf in leaves) > sum(isinstance(arg, torch.Tensor) for arg in args)
