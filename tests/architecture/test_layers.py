@@ -26,7 +26,7 @@ LAYERS = [
     {"_inference", "_registry"},
     {"compat._symbolics"},
     {"_builder"},
-    {"_context", "_branches", "_loops", "hookspecs"},
+    {"_context", "hookspecs"},
     {"compat._duck_types", "compat._duck_values"},
     {"compat._duck_nodes", "compat._duck_blocks", "compat._duck_operands", "compat._duck_captured"},
     {"compat._duck_graph"},
@@ -35,7 +35,7 @@ LAYERS = [
     {"compat._duck_context"},
     {"compat._calling"},
     {"compat._log", "compat.symbolic_registry"},
-    {"_engine", "_blame", "_failures", "_plugins", "_reconcile"},
+    {"_engine", "_branches", "_loops", "_blame", "_failures", "_plugins", "_reconcile"},
     {
         "_finish",
         "_function_forms",

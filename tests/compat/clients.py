@@ -13,7 +13,6 @@ from torch import nn
 
 import onnx_exporter
 
-
 EXAMPLE = torch.ones(2, 3, 4)
 
 

@@ -114,6 +114,25 @@ def test_several_outputs_and_none(capture: str) -> None:
     assert op_types(verified(forward, X, opsets=[11, 13], capture=capture)) == ["ReduceMin", "ReduceMax", "Sub"]
 
 
+class TimesSize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, size: int) -> Any:
+        return x * size
+
+    @staticmethod
+    def symbolic(g: Any, x: Any, size: Any) -> Any:
+        return g.op("Mul", x, g.op("Cast", size, to_i=torch.onnx.TensorProtoDataType.FLOAT))
+
+
+def test_a_size_that_varies_as_an_argument(capture: str) -> None:
+    result = verified(lambda x: TimesSize.apply(x, x.shape[0]), X, capture=capture)
+    assert op_types(result)[-1] == "Mul"
+    dynamic = exported(
+        lambda x: TimesSize.apply(x, x.shape[0]), X, capture=capture, input_names=["x"], dynamic_axes={"x": {0: "n"}}
+    )
+    assert op_types(dynamic)[0] == "Shape"
+
+
 class Passes(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:

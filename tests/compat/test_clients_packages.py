@@ -1,4 +1,7 @@
-"""Packages with symbolic functions of their own export through us as they are installed."""
+"""Packages with symbolic functions of their own export through us as they are installed.
+
+Some of them ask for an older PyTorch than they run with; ``pip install --no-deps`` installs those.
+"""
 
 from __future__ import annotations
 

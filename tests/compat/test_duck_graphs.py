@@ -29,6 +29,8 @@ def test_g_and_its_fields() -> None:
         assert g.aten_op("frob", x).node().kind() == aten.node().kind() == "org.pytorch.aten::ATen"
         assert aten.node().s("operator") == "frob" and aten.node().s("overload_name") == "out"
         assert g.new_nodes[0].kind() == "org.pytorch.aten::ATen"
+        assert g.graph.op("Neg", g.block.op("Abs", x)).node().kind() == "onnx::Neg"
+        assert g.graph.at("frob", x).node().s("operator") == "frob"
         return g.call("aten::relu", g.op("prim::NumToTensor", x))
 
     assert op_types(inside(symbolic, opset=14)) == ["Relu"]

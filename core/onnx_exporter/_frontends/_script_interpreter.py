@@ -43,6 +43,7 @@ _NO_EFFECT = frozenset({"prim::Print", "aten::warn", "prim::RaiseException"})
 _IGNORED = frozenset({"aten::manual_seed", "aten::_assert_async"})
 _NUMBERS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
 _NUMBER_RETURNS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool, "NumberType": None}
+_SPLITS_BY_SIZES = frozenset({"aten::split", "aten::split_with_sizes", "aten::unsafe_split_with_sizes"})
 _VARIABLE_COUNT = frozenset({"aten::split", "aten::unsafe_split"})
 
 _PLAIN = (type(None), bool, int, float, complex, str, list, tuple, dict, torch.device, torch.dtype)
@@ -215,6 +216,8 @@ class Interpreter:
                     f"the number of parts that {source.op[6:]} gives is not known", source.location, "give it fixed sizes"
                 )
             found = [found[0] if found else UNKNOWN] * count
+        if found is None and source.op in _SPLITS_BY_SIZES:
+            found = [UNKNOWN] * len(source.arguments["split_size" if "split_size" in source.arguments else "split_sizes"])
         if found is None:
             if not unpacked:
                 raise refuse(f"the length of the list that {source.op[6:]} gives is not known", source.location, "unpack it")
@@ -223,6 +226,8 @@ class Interpreter:
 
     @staticmethod
     def _has_fixed_count(source: SourceNode) -> bool:
+        if source.overload == "sizes":
+            return True  # as many parts as sizes are given
         tensor, dim = source.arguments["self"], source.arguments["dim"]
         shape = tensor.type.shape
         return shape is not None and isinstance(dim, int) and isinstance(shape[dim], int)
@@ -270,8 +275,8 @@ class Interpreter:
         known = self._constants.get(path)
         if known is not None:
             return known
-        holder: Any = owner.scripted
-        value = holder.getattr(name) if isinstance(holder, torch._C.ScriptObject) else getattr(holder, name)
+        read = getattr(owner.scripted, "getattr", None)  # a scripted module has it, an object of a class has attributes
+        value = getattr(owner.scripted, name) if read is None else read(name)
         if isinstance(value, torch.Tensor):
             self._constants[path] = constant_tensor(self._weights.get(path, value), path)
             return self._constants[path]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _FOREVER = 2**31
 """A number of rounds from which on TorchScript means a while loop."""
 
-_SMALL = 64
+_SMALL = 512
 """Nodes of all rounds together up to which a loop of known length is always unrolled."""
 
 _LARGEST = 20_000

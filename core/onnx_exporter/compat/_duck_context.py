@@ -183,9 +183,9 @@ class DuckContext:
                 f"had better name a domain: g.op('com.vendor::{name}', ...)"
             )
             return self._unchecked("", name, values, outputs, attributes)
-        if schema is not None:
-            values = with_equal_types(schema, values, lambda value, dtype: emit.cast(self.context, value, dtype))
         try:
+            if schema is not None:
+                values = with_equal_types(schema, values, lambda value, dtype: emit.cast(self.context, value, dtype))
             added: Any = self.context.op(f"{domain}::{name}" if domain else name, *values, outputs=outputs, **attributes)
         except TypeNotSupported as error:
             raise NodeError(str(error)) from None

@@ -172,6 +172,14 @@ class DuckGraph:
         """The nodes so far."""
         return self.block.nodes()
 
+    def op(self, name: str, *inputs: Any, **attributes: Any) -> Any:
+        """See `DuckContext.op`; once this graph was itself the ``g`` of symbolic functions."""
+        return self.current().op(name, *inputs, **attributes)
+
+    def at(self, operator: str, *inputs: Any, **attributes: Any) -> Any:
+        """See `DuckContext.aten_op`."""
+        return self.current().aten_op(operator, *inputs, **attributes)
+
     def requires_grad(self, value: DuckValue) -> bool:
         """Whether PyTorch would differentiate with respect to it, or to something that it is computed from."""
         if value.is_pseudo:
