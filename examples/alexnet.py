@@ -1,6 +1,6 @@
 """AlexNet with named inputs, outputs and weights: exported, printed, checked and run.
 
-    python alexnet.py
+python alexnet.py
 """
 
 import numpy as np

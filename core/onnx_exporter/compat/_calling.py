@@ -67,18 +67,16 @@ def call_symbolic(
         graph, graph.block, g.opset, original, graph.weights, graph.engine.env, graph.engine.env.values(), context=g
     )
     given = [argument if keeps_objects and not isinstance(argument, Value) else graph.argument(argument) for argument in args]
+    first: list[Any] = [duck]
     if _wants_context(function):
-        given = [duck, *given]
-        duck_first: Any = SymbolicContext(graph.weights, graph.engine.env, original, graph.block)
-    else:
-        duck_first = duck
+        first = [SymbolicContext(graph.weights, graph.engine.env, original, graph.block), duck]
     with graph.running(duck):
         try:
-            result = function(duck_first, *given, **kwargs)
+            result = function(*first, *given, **kwargs)
         except _torch_onnx.error_class() as error:
             if isinstance(error, ExportError):
                 raise
-            raise Unsupported(str(error).strip().splitlines()[0]) from error
+            raise Unsupported(f"{str(error).strip().splitlines()[0]} (at {place_of(function)})") from error
         return _lowered(duck, result)
 
 
