@@ -18,11 +18,17 @@ Elements = tuple[Dim, ...]
 Attributes = Mapping[str, Any]
 
 
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
+
 def output_elements(op_type: str, inputs: Inputs, attributes: Attributes) -> Elements | None:
     """Returns the elements of the (single) output of an ai.onnx node, or None if they are not known."""
     rule = RULES.get(op_type)
     elements = rule(inputs, attributes) if rule else None
-    return elements if elements is None or len(elements) <= MAX_ELEMENTS else None
+    if elements is None or len(elements) > MAX_ELEMENTS:
+        return None
+    # The file wraps around, as PyTorch does; what is followed here is sizes, which do not.
+    return None if any(isinstance(item, int) and not _LEAST <= item <= _GREATEST for item in elements) else elements
 
 
 def _of(inputs: Inputs, index: int) -> Elements | None:

@@ -57,6 +57,6 @@ class Failures:
         if namespace == "aten":
             return f"{similar}add it with a symbolic function in a plugin (@table.op({name!r}); see CONTRIBUTING.md)"
         if namespace in ("prim", "higher_order"):
-            return "control flow is not converted yet: have the model do without, or export the part that comes before"
+            return "this control flow is not converted: have the model do without, or export the part that comes before"
         plugin = f"look for a plugin (by convention exporter-plugin-{namespace})"
         return f"{similar}{plugin}, or add a symbolic function (@table.op({name!r}))"

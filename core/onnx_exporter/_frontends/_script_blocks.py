@@ -108,7 +108,14 @@ class Blocks:
             if self._copies > _MOST_COPIES:
                 raise
             runs = [partial(interpreter.run, [*side, *rest], then) for side in steps]
-            return self._both(place, condition, runs, is_end=getattr(then, "is_end", False))
+            is_end = getattr(then, "is_end", False)
+            try:
+                return self._both(place, condition, runs, is_end=is_end)
+            except CannotJoin as reason:
+                if not is_end:
+                    raise
+                what = f"the results have no one form on both sides of a branch: {reason}"
+                raise interpreter.refusal(node, what, "return tensors of one type") from None
         interpreter.bind(outputs, results)
         return None
 

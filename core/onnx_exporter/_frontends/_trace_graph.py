@@ -170,13 +170,18 @@ class Converter:
                 output.type = SourceType(kind.dtype, (None,) * (kind.rank or 0), example_shape=kind.example_shape)
 
     def _judge_squeeze(self, node: SourceNode) -> None:
-        """Notes where the example decides which axes go; of one that is named, the author knows that it has size 1."""
+        """Notes where the example decides which axes go; of one that is named, the author knows that it has size 1.
+
+        Unless the caller calls that very axis dynamic.
+        """
         squeezed = node.arguments["self"]
         rank = squeezed.type.rank or 0
         named = node.arguments.get("dim")
         axes = range(rank) if named is None else [named] if isinstance(named, int) else named
         level = max((self.depends.size(squeezed, axis) for axis in axes), default=Dependence.NOTHING)
-        if level is Dependence.DATA or (named is None and level is not Dependence.NOTHING):
+        shape = squeezed.type.shape or ()
+        is_open = named is None or any(isinstance(shape[axis], str) for axis in axes)
+        if level is Dependence.DATA or (is_open and level is not Dependence.NOTHING):
             place = node.location
             self.parts.append((level, f"{place.file}:{place.line}: which axes have size 1, for squeeze() to remove"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import functools
 import os
@@ -13,7 +14,11 @@ import torch
 from onnx_exporter._source.graph import SourceGraph
 
 # With the separator at the end, or torchvision would pass for a part of torch.
-_LIBRARIES = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parent.parent}{os.sep}")
+_LIBRARIES = (
+    f"{Path(torch.__file__).parent}{os.sep}",
+    f"{Path(__file__).parent.parent}{os.sep}",
+    f"{Path(concurrent.futures.__file__).parent}{os.sep}",  # in whose thread a trace may run
+)
 
 CAPTURE_LOCK = threading.RLock()
 """Held by every capture: PyTorch's tracers, and what we patch of PyTorch for them, are state of the whole process."""

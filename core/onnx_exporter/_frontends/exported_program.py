@@ -242,7 +242,7 @@ def _plain(spec: pytree.TreeSpec, leaves: Iterator[Any]) -> Any:
     """Returns leaves in a structure as ``torch.export`` wants it: a list for any object that is no list, tuple or dict."""
     if spec.is_leaf():
         return next(leaves)
-    children = [_plain(child, leaves) for child in spec.children_specs]
+    children = [_plain(child, leaves) for child in (spec.children() if hasattr(spec, "children") else spec.children_specs)]
     if spec.type is dict:
         return dict(zip(spec.context, children, strict=True))
     return tuple(children) if spec.type is tuple else children

@@ -12,6 +12,7 @@ from typing import Any
 from onnx_exporter import errors
 from onnx_exporter.compat import _log, _torch_onnx, symbolic_registry
 from onnx_exporter.compat._calling import SymbolicContext
+from onnx_exporter.compat._running import is_in_onnx_export
 
 _PRIVATE = "torch.onnx._internal.torchscript_exporter"
 _OPSETS = range(7, 21)
@@ -84,6 +85,9 @@ def install() -> Installed:
         for name, value in (("SymbolicContext", SymbolicContext), ("CheckerError", errors.CheckerError), *_LOG):
             installed.name(public, name, value)
         installed.name(_torch_onnx.find_utils(), "ONNXCheckerError", errors.CheckerError)
+        installed.name(_torch_onnx.find_utils(), "is_in_onnx_export", is_in_onnx_export)
+        for owner in (public, _torch_onnx.find_utils()):
+            installed.name(owner, "export_to_pretty_string", _export_to_pretty_string)
         installed.name(_torch_onnx.find_module("torch.onnx.errors"), "CheckerError", errors.CheckerError)
         for name in ("utils", "symbolic_helper", *(f"symbolic_opset{opset}" for opset in _OPSETS)):
             private, facade = _torch_onnx.find_module(f"{_PRIVATE}.{name}"), _facade(public, name)
@@ -92,6 +96,12 @@ def install() -> Installed:
             if private is not None:
                 installed.answers(facade, _asks(private))
     return installed
+
+
+def _export_to_pretty_string(*args: Any, **kwargs: Any) -> str:
+    from onnx_exporter._pretty_string import export_to_pretty_string  # it is built on export(), as this package is not
+
+    return export_to_pretty_string(*args, **kwargs)
 
 
 _LOG = tuple(

@@ -38,12 +38,26 @@ def fake_quantize(
     zero = emit.cast(g, zero_point, kind)
     if axis is None:
         scale, zero = emit.reshape(g, scale, []), emit.reshape(g, zero, [])
-    x = self
+    x = _on_levels(g, self, scale, zero, axis, quant_min, quant_max)
     limits = torch.iinfo(kind)
     if (quant_min, quant_max) != (limits.min, limits.max):
         x = _limited(g, x, scale, zero, axis, quant_min, quant_max)
     attribute = None if axis is None else shapes.normalize_axis(axis, shapes.rank_of(g, self))
     return g.op("DequantizeLinear", g.op("QuantizeLinear", x, scale, zero, axis=attribute), scale, zero, axis=attribute)
+
+
+def _on_levels(g: GraphContext, x: Value, scale: Value, zero: Value, axis: int | None, quant_min: int, quant_max: int) -> Value:
+    """A weight as it is after quantization, so that QuantizeLinear finds the levels that PyTorch does.
+
+    PyTorch multiplies by the reciprocal of the scale and QuantizeLinear divides by it. They part where a number lies halfway
+    between two levels, as the extreme of a channel does by the way its scale is chosen.
+    """
+    if x.const is None or scale.const is None or zero.const is None:
+        return x
+    data, step, start = (torch.from_numpy(np.array(item.const)) for item in (x, scale, zero))
+    if axis is None:
+        return g.constant(torch.fake_quantize_per_tensor_affine(data, step, start.int(), quant_min, quant_max))
+    return g.constant(torch.fake_quantize_per_channel_affine(data, step, start.int(), axis, quant_min, quant_max))
 
 
 def _limited(g: GraphContext, x: Value, scale: Value, zero: Value, axis: int | None, quant_min: int, quant_max: int) -> Value:
