@@ -115,4 +115,7 @@ def test_routing_brings_them_too() -> None:
     with onnx_exporter.patch_torch_onnx():
         assert importlib.import_module("torch.onnx.symbolic_registry").register_op
         assert torch.onnx.is_onnx_log_enabled() is False
+        assert torch.onnx.utils.is_in_onnx_export() is False
+        assert "Relu" in torch.onnx.export_to_pretty_string(torch.nn.ReLU(), torch.ones(2))
+        assert "Relu" in torch.onnx.utils.export_to_pretty_string(torch.nn.ReLU(), (torch.ones(2),), google_printer=True)
     assert hasattr(torch.onnx, "is_onnx_log_enabled") is had_a_log

@@ -94,6 +94,7 @@ READS_OF_SIZES = {
     "branch": lambda x: x if x.shape[0] > 2 else -x,
     "shortcut": shortcut,
     "squeeze": lambda x: x.squeeze(),
+    "squeeze of an axis that is called dynamic": lambda x: x.squeeze(0),
     "roll": lambda x: x.roll(x.shape[0] - 1, 0),
     "pool size": lambda x: F.max_pool2d(x[None], kernel_size=x.shape[0]),
     "adaptive pool size": lambda x: F.adaptive_avg_pool1d(x[None], x.shape[0] // 2),

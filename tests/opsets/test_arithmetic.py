@@ -87,6 +87,8 @@ CASES = [
     OpCase("aten::fmod", lambda x: torch.fmod(x, 2), (X,), (7, 28), label="power-of-two", captures=TRACE),
     OpCase("aten::fmod", torch.fmod, (INTS, OTHER_INTS), (7, 10, 28), label="int", captures=TRACE),
     OpCase("aten::pow", lambda x: x**2, (X,), (7, 28), emits={"Mul"}),
+    OpCase("aten::pow", lambda n: 10**n, (torch.tensor([0, 3, 18, 25, 64, 70]),), (9, 13, 28), label="wraps", captures=TRACE),
+    OpCase("aten::pow", lambda n: 3**n, (torch.arange(9).int(),), (9, 13, 28), label="of-int32", captures=TRACE),
     OpCase("aten::pow", lambda x: x.abs() ** -0.5, (Y,), (7, 28), label="inverse-root", captures=TRACE),
     OpCase("aten::pow", lambda x: x**3, (INTS,), (7, 28), label="int-cube", captures=TRACE),
     OpCase("aten::pow", lambda x: x**1.5, (OTHER_INTS.abs(),), (7, 28), label="int-float", captures=TRACE),

@@ -143,6 +143,29 @@ def test_matches_eager(case, opset, capture, exporter):
     exporter.check(case, opset, capture)
 
 
+class Weight(nn.Module):
+    """A weight whose scale is chosen by its extreme, so that a negative one lies halfway between two levels."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(40, 27) / 5)
+        self.register_buffer("scale", self.weight.detach().abs().amax(1) / 127.5)
+        self.register_buffer("zero_point", torch.zeros(40, dtype=torch.int32))
+
+    def forward(self, x):
+        return x + torch.fake_quantize_per_channel_affine(self.weight, self.scale, self.zero_point, 0, -128, 127)
+
+
+@pytest.mark.parametrize("opset", [9, 13, RUNS])
+def test_a_weight_halfway_between_levels_goes_where_pytorch_puts_it(exporter, opset):
+    torch.manual_seed(3)
+    model = Weight()
+    quotient = model.weight / model.scale[:, None]
+    product = model.weight * (1 / model.scale[:, None])
+    assert (quotient.round() != product.round()).any()  # else the case shows nothing
+    exporter.check(OpCase("", model, (torch.zeros(40, 27),)), opset)
+
+
 def test_refuses_an_observer_that_is_on(exporter):
     net = Net(False)
     net.apply(torch.ao.quantization.enable_observer)

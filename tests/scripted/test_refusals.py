@@ -92,6 +92,16 @@ def test_refused_with_its_line(model: nn.Module, args: tuple[object, ...], messa
         export(torch.jit.script(model), args, None)
 
 
+class IntOrFloat(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.to(torch.int64) if bool(x.sum() > 0) else x
+
+
+def test_a_result_of_two_types_is_refused_with_its_line() -> None:
+    with pytest.raises(CaptureError, match=r"no one form[\s\S]*test_refusals.py:\d+"):
+        export(torch.jit.script(IntOrFloat()), (X,), None)
+
+
 def test_a_result_that_may_be_none_is_refused() -> None:
     with pytest.raises(CaptureError, match="None"):
         export(torch.jit.script(MaybeNone()), (X,), None)
