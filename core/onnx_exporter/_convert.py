@@ -88,8 +88,8 @@ def convert(
     """
     if not graph.outputs:
         raise CaptureError("the model returns no tensor, so there is nothing to export; forward must return tensors")
-    _check_dtypes(graph, opset)
     names = _output_names(output_names, [value.name for value in graph.inputs], len(graph.outputs))
+    _check_dtypes(graph, names, opset)
     check_dynamic_names(dynamic_axes, [value.name for value in graph.inputs], names)
     versions = checked_custom_opsets(custom_opsets)
     builder = Builder(opset, versions, shares_sizes=not modules_as_functions)
@@ -130,13 +130,14 @@ def convert(
     return model
 
 
-def _check_dtypes(graph: SourceGraph, opset: int) -> None:
+def _check_dtypes(graph: SourceGraph, output_names: Sequence[str], opset: int) -> None:
     """Refuses an input or result of a type that no operator of the opset takes."""
-    for role, values in (("input", graph.inputs), ("result", graph.outputs)):
-        for value in values:
+    own_names = [value.name for value in graph.inputs]
+    for role, names, values in (("input", own_names, graph.inputs), ("output", output_names, graph.outputs)):
+        for name, value in zip(names, values, strict=True):
             if value.type.dtype == torch.bfloat16 and opset < _FIRST_WITH_BFLOAT16:
                 raise ArgumentError(
-                    f"{role} {value.name!r} is bfloat16, which ONNX operators take from opset {_FIRST_WITH_BFLOAT16} on; "
+                    f"{role} {name!r} is bfloat16, which ONNX operators take from opset {_FIRST_WITH_BFLOAT16} on; "
                     f"export at opset_version={_FIRST_WITH_BFLOAT16} or later, or in another dtype"
                 )
 

@@ -325,3 +325,8 @@ def test_small_results_of_large_values_verify():
     """A mean of normalised values is zero but for rounding."""
     model = lambda x: nn.functional.layer_norm(x, (64,)).mean()  # noqa: E731
     assert export(model, (torch.randn(8, 64),), verify=True).comparison.ok
+
+
+def test_a_result_in_bfloat16_is_named_at_an_opset_that_has_none():
+    with pytest.raises(ArgumentError, match=r"output 'output_0' is bfloat16.*opset_version=13"):
+        export(lambda x: x.bfloat16(), (torch.randn(2),), opset_version=12)
