@@ -108,6 +108,9 @@ class Registry:
             if candidate.entry.opset <= opset <= candidate.entry.last_opset
         ]
         found.sort(key=lambda row: row[:3])
+        if found and found[0][0] < Precedence.TORCH_ONNX:
+            # What a plugin refuses for a reason is not tried with a function that may not know of it.
+            found = [row for row in found if row[0] is not Precedence.TORCH_ONNX]
         return [row[3] for row in found]
 
     def python_op_candidates(self, name: str, module: str, opset: int) -> list[Candidate]:
