@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from onnx_exporter._source.emit import without_strides
-from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue, values_in
+from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue
 from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class ControlFlow:
         functionalizer = self._functionalizer
         own = _own_values(node)
         for block in node.blocks:
-            for value in _read_values(block):
+            for value in block.read_values():
                 if value in functionalizer.written and value not in own:
                     functionalizer.tensor(value)
 
@@ -172,20 +172,12 @@ class ControlFlow:
         block = self._block
         assert block is not None
         later = SourceGraph(nodes=block.nodes[self._position + 1 :], outputs=block.outputs)
-        return any(value in values for value in _read_values(later))
+        return any(value in values for value in later.read_values())
 
 
 def _set(base: _Alias, value: SourceValue) -> None:
     base.storage.writes += 1
     base.value, base.seen = value, base.storage.writes
-
-
-def _read_values(block: SourceGraph) -> Iterator[SourceValue]:
-    for node in block.nodes:
-        yield from node.input_values()
-        for inner in node.blocks:
-            yield from _read_values(inner)
-    yield from values_in(block.outputs)
 
 
 def _own_values(node: SourceNode) -> set[SourceValue]:

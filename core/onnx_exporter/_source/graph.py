@@ -157,6 +157,14 @@ class SourceGraph:
     nodes: list[SourceNode] = dataclasses.field(default_factory=list)
     outputs: list[SourceValue] = dataclasses.field(default_factory=list)
 
+    def read_values(self) -> Iterator[SourceValue]:
+        """Yields every value that is read, in order: by the nodes, inside their blocks, and as an output."""
+        for node in self.nodes:
+            yield from node.input_values()
+            for block in node.blocks:
+                yield from block.read_values()
+        yield from values_in(self.outputs)
+
     def __repr__(self) -> str:
         lines = [f"graph({', '.join(map(repr, self.inputs))}):"]
         lines += [f"  {node!r}" for node in self.nodes]

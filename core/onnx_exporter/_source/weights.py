@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 
-from onnx_exporter._source.graph import SourceGraph, SourceValue, values_in
+from onnx_exporter._source.graph import SourceGraph, SourceValue
 from onnx_exporter.errors import ArgumentError
 
 
 def weights_of(graph: SourceGraph) -> list[SourceValue]:
     """Returns the named constants of a graph, each once, in the order in which they are used."""
-    return list({value: None for value in _values(graph) if value.constant is not None and value.name})
-
-
-def _values(graph: SourceGraph) -> Iterator[SourceValue]:
-    for node in graph.nodes:
-        yield from node.input_values()
-        for block in node.blocks:
-            yield from _values(block)
-    yield from values_in(graph.outputs)
+    return list({value: None for value in graph.read_values() if value.constant is not None and value.name})
 
 
 def name_weights(graph: SourceGraph, order: Sequence[str], names: Sequence[str]) -> None:
