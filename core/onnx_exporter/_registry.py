@@ -127,7 +127,7 @@ class Registry:
             replacing: Only rules that go before every symbolic function.
         """
         for passthrough, provider in self._passthroughs:
-            if passthrough.opset <= opset and passthrough.matches(op) and (passthrough.replaces or not replacing):
+            if (passthrough.replaces or not replacing) and passthrough.opset <= opset and passthrough.matches(op):
                 return passthrough, provider
         return None
 
