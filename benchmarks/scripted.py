@@ -1,8 +1,9 @@
 """Scripted programs beside torch.onnx (dynamo=False): nodes of the file, and its latency in ONNX Runtime.
 
-    python benchmarks/scripted.py [--opset 17] [--rounds 200] [--program Greedy ...]
+    python benchmarks/scripted.py [--opset 17] [--rounds 1000] [--program Greedy ...] [--markdown docs/benchmarks.md]
 
-The programs are those of tests/scripted. Latencies are medians of one thread, the two files taking turns.
+The programs are those of tests/scripted. Latencies are medians of one thread, the two files taking turns. A file that
+computes something else than PyTorch on the arguments it was made with has no latency.
 """
 
 from __future__ import annotations
@@ -26,21 +27,34 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "scripted"))
 
 from test_programs import PROGRAMS, Program
+from torch.utils._pytree import tree_leaves
 
 import onnx_exporter
+
+START, END = "<!-- scripted -->", "<!-- /scripted -->"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--opset", type=int, default=17)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--program", nargs="*", help="names of programs; by default all")
+    parser.add_argument("--markdown", type=Path, help="File whose table between the markers is replaced.")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| program | nodes | torch.onnx | latency µs | torch.onnx | ratio |\n| --- | --- | --- | --- | --- | --- |")
+    lines = [
+        f"Opset {given.opset}, one thread, medians of {given.rounds} runs; nodes include those of sub-graphs.\n",
+        "| program | nodes | torch.onnx | latency µs | torch.onnx | ours / torch.onnx |\n| --- | --- | --- | --- | --- | --- |",
+    ]
+    print(*lines, sep="\n")
     for program in PROGRAMS:
         if not given.program or str(program) in given.program:
-            print(compared(program, given.opset, given.rounds), flush=True)
+            lines.append(compared(program, given.opset, given.rounds))
+            print(lines[-1], flush=True)
+    if given.markdown:
+        before, _, rest = given.markdown.read_text().partition(START)
+        _, _, after = rest.partition(END)
+        given.markdown.write_text("\n".join([before + START, *lines, END + after]))
 
 
 def compared(program: Program, opset: int, rounds: int) -> str:
@@ -51,7 +65,10 @@ def compared(program: Program, opset: int, rounds: int) -> str:
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = Path(folder) / "ours.onnx", Path(folder) / "theirs.onnx"
         onnx_exporter.export(model, program.args, str(ours), opset_version=opset, input_names=names)
-        failure = exported_by_peer(model, program.args, theirs, opset, names) or refusal(theirs, feeds)
+        wanted = tensors_of(model(*program.args))
+        if failure := fault(ours, feeds, wanted):
+            raise SystemExit(f"{program}: ours {failure}")
+        failure = exported_by_peer(model, program.args, theirs, opset, names) or fault(theirs, feeds, wanted)
         found = latencies([ours] if failure else [ours, theirs], feeds, rounds)
         if failure:
             return f"| {program} | {nodes(ours)} | {failure} | {found[0]:.0f} | | |"
@@ -61,7 +78,7 @@ def compared(program: Program, opset: int, rounds: int) -> str:
 
 def as_array(value: object) -> np.ndarray:
     """An argument as ONNX Runtime takes it; a Python float is a double."""
-    return value.numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    return value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
 
 
 def exported_by_peer(model: object, args: tuple[object, ...], path: Path, opset: int, names: list[str]) -> str:
@@ -87,14 +104,23 @@ def silence() -> Iterator[None]:
         os.close(nowhere)
 
 
-def refusal(path: Path, feeds: dict[str, np.ndarray]) -> str:
-    """Why ONNX Runtime does not run a file, "" if it does."""
+def tensors_of(result: object) -> list[np.ndarray]:
+    """The tensors and numbers of a result, in order."""
+    return [as_array(item) for item in tree_leaves(result) if item is not None]
+
+
+def fault(path: Path, feeds: dict[str, np.ndarray], wanted: list[np.ndarray]) -> str:
+    """Why a file is of no use: it does not run, or gives something else than it should; "" if it is right."""
     try:
         session = load(path)
-        session.run(None, {item.name: feeds[item.name] for item in session.get_inputs()})
+        found = session.run(None, {item.name: feeds[item.name] for item in session.get_inputs()})
     except Exception as error:  # ONNX Runtime has a class of its own for each kind of failure
         return f"does not run: {type(error).__name__}"
-    return ""
+    found = [as_array(item) for item in tree_leaves(found)]
+    if [item.shape for item in found] != [item.shape for item in wanted]:
+        return "wrong shape"
+    is_right = all(np.allclose(one, other, 1e-4, 1e-5, equal_nan=True) for one, other in zip(found, wanted, strict=True))
+    return "" if is_right else "wrong value"
 
 
 def load(path: Path) -> onnxruntime.InferenceSession:

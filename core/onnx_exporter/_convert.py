@@ -21,6 +21,7 @@ from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.fold import fold_constants
 from onnx_exporter._source.functionalize import functionalize
 from onnx_exporter._source.graph import SourceGraph
+from onnx_exporter._source.simplify import simplify
 from onnx_exporter._source.statistics import show_updates
 from onnx_exporter._source.weights import weights_of
 from onnx_exporter._text import note_sources
@@ -46,7 +47,7 @@ def purify(graph: SourceGraph, plugin_set: PluginSet, *, fold_weights: bool = Tr
     """
     graph = functionalize(show_updates(graph))
     graph = cleanup(graph)
-    graph = fold_constants(graph, weights=() if fold_weights else None)
+    graph = simplify(fold_constants(graph, weights=() if fold_weights else None))
     for source_pass in plugin_set.passes("source"):
         graph = source_pass(graph)
     return cleanup(graph)

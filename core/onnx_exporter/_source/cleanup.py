@@ -51,8 +51,18 @@ def _drop_dead(graph: SourceGraph, live: set[SourceValue]) -> None:
         if (node.outputs or _is_idle(node)) and not any(output in live for output in node.outputs):
             continue
         kept.append(node)
+        if node.op == "prim::If":
+            _drop_results(node, live)
         live.update(node.input_values())
         for block in node.blocks:
             _drop_dead(block, live)
     kept.reverse()
     graph.nodes = kept
+
+
+def _drop_results(node: SourceNode, live: set[SourceValue]) -> None:
+    """Drops the results of a branch that are not in `live`."""
+    kept = [index for index, output in enumerate(node.outputs) if output in live]
+    node.outputs = [node.outputs[index] for index in kept]
+    for block in node.blocks:
+        block.outputs = [block.outputs[index] for index in kept]

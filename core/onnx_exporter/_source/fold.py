@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any
 
 import torch
@@ -70,29 +70,19 @@ class _Folder:
             values = list(values_in([value for name, value in node.arguments.items() if name != "self"]))
         else:
             values = list(node.input_values())
-        if any(value.constant is None or self._is_weight(value) for value in values):
-            return False
-        if node.schema is None or node.blocks or not node.outputs or not node.op.startswith("aten::"):
-            return False
-        return node.op not in _UNINITIALISED and _QUANTIZED not in node.op and not node.schema.is_mutable
+        return not any(value.constant is None or self._is_weight(value) for value in values)
 
     def _is_weight(self, value: SourceValue) -> bool:
         return bool(value.name) if self._weights is None else value in self._weights
 
     def _replace(self, node: SourceNode) -> bool:
         """Computes a node and makes its outputs constants; returns False if it should stay."""
-        operator = find_operator(node.op, node.overload)
-        if operator is None or torch.Tag.nondeterministic_seeded in operator.tags:
-            return False
         allowed = max(self._limit, sum(_bytes(value.constant) for value in node.input_values()))
         if any(_expected_bytes(output.type) > allowed for output in node.outputs):
             return False
-        results = _compute(operator, node)
-        if len(results) != len(node.outputs) or not all(_can_be_held(result) for result in results):
-            return False
-        tensors = [_as_tensor(result, output.type) for result, output in zip(results, node.outputs, strict=True)]
+        tensors = compute(node)
         weight = next((value.name for value in node.input_values() if value.name), "")
-        if any(_bytes(tensor) > allowed for tensor in tensors):
+        if tensors is None or any(_bytes(tensor) > allowed for tensor in tensors):
             return False
         for output, tensor in zip(node.outputs, tensors, strict=True):
             shape = tuple(tensor.shape)
@@ -120,11 +110,39 @@ def _can_be_held(result: Any) -> bool:
     return isinstance(result, bool | int | float)
 
 
-def _compute(operator: torch._ops.OpOverload, node: SourceNode) -> list[Any]:
+def compute(node: SourceNode, constants: Mapping[SourceValue, torch.Tensor] | None = None) -> list[torch.Tensor] | None:
+    """Returns what a node computes from constants, or None if it is not to be computed beforehand.
+
+    Args:
+        node: The call.
+        constants: Constants that stand for those arguments that are none.
+
+    Raises:
+        ExportError: If the operator fails.
+    """
+    if node.schema is None or node.blocks or not node.outputs or not node.op.startswith("aten::"):
+        return None
+    operator = find_operator(node.op, node.overload)
+    if operator is None or torch.Tag.nondeterministic_seeded in operator.tags:
+        return None
+    if node.op in _UNINITIALISED or _QUANTIZED in node.op or node.schema.is_mutable:
+        return None
+    results = _run(operator, node, constants or {})
+    if len(results) != len(node.outputs) or not all(_can_be_held(result) for result in results):
+        return None
+    return [_as_tensor(result, output.type) for result, output in zip(results, node.outputs, strict=True)]
+
+
+def _run(operator: torch._ops.OpOverload, node: SourceNode, constants: Mapping[SourceValue, torch.Tensor]) -> list[Any]:
+    def held(value: SourceValue) -> Argument:
+        constant = constants.get(value, value.constant)
+        assert constant is not None  # checked before
+        return constant.item() if value.type.is_number else constant
+
     given = dict(node.arguments)
     if node.op in _DTYPE_ONLY:
         given["self"] = torch.empty((), dtype=given["self"].type.dtype)
-    arguments = {name: map_values(argument, _held) for name, argument in given.items()}
+    arguments = {name: map_values(argument, held) for name, argument in given.items()}
     like = next((value.constant for value in node.input_values() if not value.type.is_number), None)
     if node.op in _DIVISIONS and node.arguments.get("rounding_mode") is None and node.outputs[0].type.is_number:
         # PyTorch divides integers in its default dtype, Python divides numbers in double precision.
@@ -140,11 +158,6 @@ def _compute(operator: torch._ops.OpOverload, node: SourceNode) -> list[Any]:
         place = f"{node.qualified_name} ({node.location})"
         raise ExportError(f"{place} fails on the constants it is given: {error}") from error
     return list(result) if isinstance(result, list | tuple) else [result]
-
-
-def _held(value: SourceValue) -> Argument:
-    assert value.constant is not None  # checked before
-    return value.constant.item() if value.type.is_number else value.constant
 
 
 def _wrap(argument: Argument, like: torch.Tensor | None) -> Argument:
