@@ -16,6 +16,7 @@ import torch
 
 from onnx_exporter._check import check_model
 from onnx_exporter._convert import convert, purify
+from onnx_exporter._frontends._compiled import original_of
 from onnx_exporter._frontends._dynamic import common_range
 from onnx_exporter._frontends._inputs import ModelInputs, model_inputs, split_args
 from onnx_exporter._frontends.captured import Captured
@@ -58,6 +59,7 @@ def _export(model: Any, args: Any, kwargs: Mapping[str, Any] | None, f: Target, 
     plugin_set = load_plugins(_as_list(options.plugins), _as_list(options.prefer))
     for failure in plugin_set.failures:
         warn(f"plugin {failure.info} failed to load and is left out: {failure.error}")
+    options = report.options = options.with_defaults(plugin_set.option_default)
     module = module_of(model)
     with (
         select_model_mode_for_export(module, options.training),
@@ -182,7 +184,7 @@ class _Export:
                 alt_args=[_alternative(module, args) for args in options.verify_args or ()],
                 rtol=options.rtol,
                 atol=options.atol,
-                custom_op_libraries=options.custom_op_libraries,
+                custom_op_libraries=[*options.custom_op_libraries, *self.plugin_set.custom_op_libraries(result.plugins)],
             )
         return dataclasses.replace(result, comparison=comparison)
 
@@ -196,6 +198,7 @@ def module_of(model: Any) -> Any:
     Raises:
         ArgumentError: If it is neither, nor a function.
     """
+    model = original_of(model)
     if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         return Scripted(model)
     if isinstance(model, torch.export.ExportedProgram | torch.nn.Module):

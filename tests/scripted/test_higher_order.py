@@ -77,6 +77,89 @@ class ItemAsSize(nn.Module):
         return x[:count] * 2
 
 
+class ItemInFactories(nn.Module):
+    def forward(self, x: Tensor, n: Tensor) -> tuple[Tensor, ...]:
+        count = n.item()
+        torch._check(count >= 0)
+        torch._check(count <= 5)
+        return torch.arange(count) + 1, torch.zeros(count, 2) + 1, x.narrow(0, 0, count), x.new_full((count,), 2.0)
+
+
+class MaskedSelect(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, int]:
+        found = x[x > 0]
+        return found * 2, found.sum(), found.shape[0]
+
+
+class CondOnShape(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cond(x.shape[0] > 4, lambda t: t + 1, lambda t: t - 1, (x,))
+
+
+class CondOfOtherSizes(nn.Module):
+    def forward(self, x: Tensor, flag: Tensor) -> Tensor:
+        return torch.cond(flag, lambda t: t[:3].clone(), lambda t: t[1:] * 2, (x,)) * 2
+
+
+class CondOfTypes(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        def positive(t: Tensor) -> tuple[Tensor, Tensor]:
+            return t + 1, t.to(torch.int64)
+
+        def negative(t: Tensor) -> tuple[Tensor, Tensor]:
+            return t * 2, (t * 3).to(torch.int64)
+
+        return torch.cond(x.sum() > 0, positive, negative, (x,))
+
+
+class WhileInCond(nn.Module):
+    def forward(self, x: Tensor, n: Tensor) -> Tensor:
+        def repeated(t: Tensor, n: Tensor) -> Tensor:
+            start = (torch.zeros((), dtype=torch.int64), t)
+            return while_loop(lambda i, v: i < n, lambda i, v: (i + 1, v * 1.5 + i), start)[1]
+
+        return torch.cond(x.sum() > 0, repeated, lambda t, n: t.clone(), (x, n))
+
+
+class ScanBackwards(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return scan(lambda carry, row: (carry + row, carry * row), torch.zeros(4), x, reverse=True)
+
+
+class ScanAlongColumns(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return scan(lambda carry, column: (carry + column.sum(), column * 2 + carry), torch.zeros(()), x, dim=1)
+
+
+class ScanOfStructures(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Any:
+        def combine(carry: dict[str, Tensor], rows: tuple[Tensor, Tensor]) -> tuple[dict[str, Tensor], list[Any]]:
+            one, other = rows
+            return {"a": carry["a"] + one, "b": carry["b"] * other}, [carry["a"] * 1, {"z": one.sum() + other}]
+
+        return scan(combine, {"a": torch.zeros(4), "b": torch.ones(2)}, (x, y))
+
+
+class ScanInWhile(nn.Module):
+    def forward(self, x: Tensor) -> Any:
+        def body(i: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+            _, sums = scan(lambda carry, row: (carry + row, carry.clone()), torch.zeros(4), t)
+            return i + 1, t + sums * 0.1
+
+        return while_loop(lambda i, t: i < 3, body, (torch.zeros((), dtype=torch.int64), x))
+
+
+class AllNested(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        def rows(t: Tensor) -> Tensor:
+            return higher_order_map(lambda row: torch.cond(row.sum() > 0, lambda u: u + 1, lambda u: u - 1, (row,)), t)
+
+        def running(t: Tensor) -> Tensor:
+            return scan(lambda carry, row: (carry + row, carry * row), torch.zeros(4), t)[1]
+
+        return torch.cond(x[0, 0] > 0, rows, running, (x,))
+
+
 @dataclasses.dataclass(frozen=True)
 class Program:
     model: nn.Module
@@ -98,6 +181,17 @@ PROGRAMS = [
     Program(Map(), (ROWS, torch.randn(4)), ((torch.randn(9, 4), torch.randn(4)),), N),
     Program(CondInMap(), (ROWS,), ((torch.randn(9, 4),),), N),
     Program(NonZero(), (ROWS,), ((-ROWS.abs(),), (ROWS.abs(),))),
+    Program(ItemInFactories(), (ROWS, torch.tensor(3)), ((ROWS, torch.tensor(1)), (ROWS, torch.tensor(5)))),
+    Program(MaskedSelect(), (ROWS,), ((ROWS.abs(),), (-ROWS.abs(),))),
+    Program(CondOnShape(), (ROWS,), ((ROWS[:2],), (torch.randn(9, 4),)), N),
+    Program(CondOfOtherSizes(), (ROWS, torch.tensor(True)), ((ROWS, torch.tensor(False)),)),
+    Program(CondOfTypes(), (ONES,), ((-ONES,),)),
+    Program(WhileInCond(), (ONES, torch.tensor(3)), ((-ONES, torch.tensor(0)), (ONES, torch.tensor(6)))),
+    Program(ScanBackwards(), (ROWS,), ((torch.randn(8, 4),),), N),
+    Program(ScanAlongColumns(), (ROWS,), ((torch.randn(8, 4),),), N),
+    Program(ScanOfStructures(), (ROWS, torch.randn(5, 2)), ((-ROWS, torch.randn(5, 2)),)),
+    Program(ScanInWhile(), (ROWS,), ((-ROWS,),)),
+    Program(AllNested(), (ROWS.abs(),), ((-ROWS.abs(),), (-ROWS,))),
     Program(ItemAsSize(), (ROWS, torch.tensor(3)), ((ROWS, torch.tensor(0)), (ROWS, torch.tensor(5)))),
 ]
 

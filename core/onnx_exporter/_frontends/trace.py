@@ -17,6 +17,7 @@ from torch.jit._trace import TracerWarning
 
 from onnx_exporter._frontends import _reads
 from onnx_exporter._frontends._attention import plain_attention
+from onnx_exporter._frontends._compiled import ControlFlowError, as_written
 from onnx_exporter._frontends._dependence import Dependence
 from onnx_exporter._frontends._followed import followed
 from onnx_exporter._frontends._guards import is_guard
@@ -61,6 +62,7 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
         warnings.catch_warnings(record=True) as caught,
         _module_scopes(model),
         plain_attention(),
+        as_written(model),
         scripted_parts(model),
     ):
         warnings.simplefilter("always")
@@ -147,6 +149,9 @@ def _record(run: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
 
 _FAILED = threading.local()
 
+_IS_COMPILED = "trace a dynamo-optimized function"
+"""Part of what the tracer says where a model calls compiled code."""
+
 
 def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
     """Says which line of the model raised what, or that the tracer itself failed."""
@@ -157,6 +162,9 @@ def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
         if not is_library_file(filename):
             place = f" at {filename}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
+    if isinstance(error, ControlFlowError) or _IS_COMPILED in str(error):
+        what = error if isinstance(error, ControlFlowError) else "a compiled function, or control flow of torch.export,"
+        return f"the model calls {what}{place}, which tracing cannot follow; capture='export' can"
     if "INTERNAL ASSERT FAILED" in str(error):
         reason = next((line for line in str(error).splitlines() if "We don't have an op" in line), str(error).splitlines()[0])
         return (
