@@ -13,7 +13,10 @@ from torch._ops import HigherOrderOperator
 from onnx_exporter._frontends._patching import Replacement, patched
 
 _CONTROL_FLOW = {
-    **{"cond": "torch.cond", "while_loop": "while_loop", "scan": "scan", "map_impl": "map"},
+    "cond": "torch.cond",
+    "while_loop": "while_loop",
+    "scan": "scan",
+    "map_impl": "map",
     "associative_scan": "associative_scan",
 }
 """Operators that are branches and loops, by name, and what the user calls."""
