@@ -1,9 +1,11 @@
 """Verification: small ONNX files, right and wrong ones, against functions in PyTorch."""
 
+import numpy as np
 import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper
+from onnx.reference.op_run import OpRun
 
 from onnx_exporter import _verify_runtime
 from onnx_exporter._comparison import compare_output
@@ -459,6 +461,30 @@ def test_a_domain_that_onnx_runtime_lacks(write, tmp_path):
     (tmp_path / "libacme.so").write_bytes(b"not a library")
     with pytest.raises(VerificationError, match="cannot load the custom operator library"):
         verify(path, lambda x: x, torch.ones(3), custom_op_libraries=[tmp_path / "libacme.so"])
+
+
+class Frob(OpRun):
+    op_domain = "com.acme"
+
+    def _run(self, x, gain=2.0):
+        return (x * np.float32(gain),)
+
+
+def test_a_class_computes_what_onnx_runtime_lacks(write):
+    nodes = [helper.make_node("Frob", ["x"], ["h"], domain="com.acme", gain=3.0), helper.make_node("Relu", ["h"], ["y"])]
+    path = write(nodes, [("x", FLOAT, None)], [("y", FLOAT, None)], domains=["com.acme"])
+    comparison = verify(path, lambda x: (x * 3).relu(), torch.randn(9), custom_op_libraries=[Frob])
+    assert comparison.ok
+    assert comparison.runtime == "onnx.reference"
+    with pytest.raises(VerificationError, match="differs"):
+        verify(path, lambda x: (x * 4).relu(), torch.randn(9), custom_op_libraries=[Frob])
+    with pytest.raises(VerificationError, match="custom_op_libraries has dict, which computes no operator"):
+        verify(path, lambda x: x, torch.randn(9), custom_op_libraries=[dict])
+
+
+def test_a_class_is_not_asked_where_onnx_runtime_has_the_operators(write):
+    path = write([helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, None)], [("y", FLOAT, None)])
+    assert verify(path, torch.relu, torch.randn(9), custom_op_libraries=[Frob]).runtime == "onnxruntime"
 
 
 def test_microsofts_own_operators_run(write):
