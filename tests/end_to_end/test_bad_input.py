@@ -330,3 +330,9 @@ def test_small_results_of_large_values_verify():
 def test_a_result_in_bfloat16_is_named_at_an_opset_that_has_none():
     with pytest.raises(ArgumentError, match=r"output 'output_0' is bfloat16.*opset_version=13"):
         export(lambda x: x.bfloat16(), (torch.randn(2),), opset_version=12)
+
+
+@pytest.mark.parametrize("args", [X.numpy(), (X.numpy(),), ([X, X.numpy()],)])
+def test_numpy_arrays_are_no_inputs(args):
+    with pytest.raises(ArgumentError, match=r"argument 'input\w*' is a NumPy array.*torch.from_numpy"):
+        export(nn.Linear(3, 3), args, None)

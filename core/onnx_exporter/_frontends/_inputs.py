@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch.utils._pytree as pytree
 
@@ -114,8 +115,8 @@ def model_inputs(
         dynamic_shapes: Dynamic axes in a structure like the arguments', as ``torch.export.export`` takes it.
 
     Raises:
-        ArgumentError: If the arguments do not fit `forward`, a name is given twice or is too many,
-            or an axis does not exist.
+        ArgumentError: If the arguments do not fit `forward` or hold NumPy arrays, a name is given twice or is too
+            many, or an axis does not exist.
     """
     try:
         bound = inspect.signature(forward).bind(*args, **kwargs)
@@ -126,6 +127,12 @@ def model_inputs(
     register_structures((args, kwargs))
     paths, spec = pytree.tree_flatten_with_path((list(args), kwargs))
     parameters = _parameters_by_path(bound, args, kwargs)
+    for path, leaf in paths:
+        if isinstance(leaf, np.ndarray):
+            raise ArgumentError(
+                f"argument {_default_name(path, parameters)!r} is a NumPy array, which would be a constant of the file; "
+                "give a tensor: torch.from_numpy(array)"
+            )
     found = [(path, leaf) for path, leaf in paths if isinstance(leaf, torch.Tensor)]
     own_names = [_default_name(path, parameters) for path, _ in found]
     names = chosen_names(own_names, input_names)
