@@ -60,11 +60,22 @@ class Parameter:
             raise TypeError(f"{self.name} is None")
         if not self.is_list:
             return self._convert_one(argument, to_value)
-        if isinstance(argument, Value) and Value not in self.kinds and argument.elements is not None:
-            argument = list(argument.elements)
+        if isinstance(argument, Value) and self.kinds & {bool, int, float}:
+            argument = self._elements(argument)
         if not isinstance(argument, list | tuple | torch.Size):
             argument = [argument]
         return [None if item is None and type(None) in self.kinds else self._convert_one(item, to_value) for item in argument]
+
+    def _elements(self, vector: Value) -> Any:
+        """The numbers of which a vector is made; what stands for a single number stays as it is."""
+        if vector.is_constant and vector.rank == 1 and vector.const is not None:
+            return vector.const.tolist()
+        known = vector.elements
+        if known is not None and (Value not in self.kinds or all(isinstance(item, int) for item in known)):
+            return list(known)
+        if vector.rank == 1 and vector.static_shape != (1,):
+            raise NotConstantError(f"{self.name} is a vector of which not all elements are known; give a list of its elements")
+        return vector
 
     def _convert_one(self, argument: Any, to_value: Callable[[Any], Value]) -> Any:
         kinds = self.kinds

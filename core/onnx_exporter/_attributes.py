@@ -16,10 +16,11 @@ _SUFFIXES = {
     "s": (ir.AttributeType.STRING, ir.AttributeType.STRINGS),
     "t": (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS),
     "g": (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS),
+    "ty": (ir.AttributeType.TYPE_PROTO, ir.AttributeType.TYPE_PROTOS),
 }
 
 
-_SINGLE = (str, bytes, torch.Tensor, np.ndarray, ir.Graph)
+_SINGLE = (str, bytes, torch.Tensor, np.ndarray, ir.Graph, ir.TypeAndShape)
 """Iterable things that are one value of an attribute."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,8 +11,8 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from onnx_exporter._builder import Builder, NodeError, Origin, TypeNotSupported, schema_of
-from onnx_exporter._registry import Candidate
+from onnx_exporter._builder import Builder, NodeError, Origin, TypeNotSupported, own_origin, place_in_package, schema_of
+from onnx_exporter._registry import Candidate, Via
 from onnx_exporter._source.graph import SourceNode
 from onnx_exporter._values import Value
 from onnx_exporter.helpers import dtypes
@@ -52,7 +51,7 @@ class GraphContext:
         self._candidates = candidates
         self._position = 0
         self._delegated = delegated
-        self._via = ""  # who converts the node once no table does
+        self._via: Via | None = None  # who converts the node once no table does
         self.node = node
         self.arguments = arguments
 
@@ -157,7 +156,7 @@ class GraphContext:
         array = np.asarray(value)
         return self._builder.constant(array.astype(dtypes.to_onnx(target).numpy()))
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Converts another operator by name, so that overrides and newer forms of it are honoured.
 
         Args:
@@ -212,24 +211,27 @@ class GraphContext:
         Args:
             inputs: Name, dtype and shape (or None) of each input of the sub-graph.
         """
-        sub = Subgraph(self._builder, inputs)
+        sub = Subgraph(self._builder, inputs, self._origin())
         with self._builder.block() as nodes:
             yield sub
             sub.finish(nodes)
 
     def _origin(self) -> Origin:
-        location = self.node.location
+        location, via = self.node.location, self._via
         source = f"{location.file}:{location.line}" if location.file else ""
         op = self.node.qualified_name
-        if self._via or not self._candidates:
-            return Origin(self._via, "", "", location.module, source, op)
-        candidate = self._candidates[self._position]
-        function = candidate.entry.function
-        code = candidate.entry.code
-        line = f"{_place_in_package(function.__module__, code.co_filename)}:{self._line_in(code)}" if code else ""
-        return Origin(
-            candidate.provider.name, f"{function.__module__}.{candidate.entry.title}", line, location.module, source, op
-        )
+        if via is not None:
+            plugin, version, module, title, code, line = via.plugin, via.version, via.module, via.title, via.code, via.place
+        elif not self._candidates:
+            return own_origin(location.module, source, op)
+        else:
+            candidate = self._candidates[self._position]
+            plugin, version, code, line = candidate.provider.name, candidate.provider.version, candidate.entry.code, ""
+            module, title = candidate.entry.function.__module__, candidate.entry.title
+        if code is not None:
+            line = f"{place_in_package(module, code.co_filename)}:{self._line_in(code)}"
+        function = f"{module}.{title}" if module else title
+        return Origin(plugin, function, line, location.module, source, op, version)
 
     @staticmethod
     def _line_in(code: Any) -> int:
@@ -243,17 +245,6 @@ class GraphContext:
         return int(code.co_firstlineno)
 
 
-@functools.cache
-def _place_in_package(module: str, filename: str) -> str:
-    """The path of a source file from its top package on, so that a file does not tell where plugins are installed."""
-    inside = module.replace(".", "/")
-    plain = filename.replace("\\", "/")
-    for ending in (f"{inside}.py", f"{inside}/__init__.py"):
-        if plain.endswith(f"/{ending}"):
-            return ending
-    return filename
-
-
 class Subgraph:
     """A sub-graph that is being built; set `outputs` before leaving. Added in 0.1.
 
@@ -263,8 +254,11 @@ class Subgraph:
         graph: The finished graph, an attribute of the node that runs it.
     """
 
-    def __init__(self, builder: Builder, inputs: Sequence[tuple[str, torch.dtype, Sequence[Any] | None]]) -> None:
+    def __init__(
+        self, builder: Builder, inputs: Sequence[tuple[str, torch.dtype, Sequence[Any] | None]], origin: Origin | None = None
+    ) -> None:
         self._builder = builder
+        self._origin = origin
         self.inputs = tuple(builder.input(builder.unique(name), dtypes.to_onnx(dtype), shape) for name, dtype, shape in inputs)
         self.outputs: Sequence[Value] = ()
         self.graph: ir.Graph | None = None
@@ -277,7 +271,7 @@ class Subgraph:
         finals = []
         for value in self.outputs:
             if id(value.ir) not in made:
-                (value,) = self._builder.add("Identity", [value], {}, fold=False)
+                (value,) = self._builder.add("Identity", [value], {}, origin=self._origin, fold=False)
             made.discard(id(value.ir))
             finals.append(value.ir)
         self.graph = ir.Graph([value.ir for value in self.inputs], finals, nodes=list(nodes), name=self._builder.unique("body"))

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
 
-from onnx_exporter._arguments import NotConstantError
 from onnx_exporter._attributes import to_tensor
 from onnx_exporter._blame import called, symbolic_error
 from onnx_exporter._branches import convert_if
-from onnx_exporter._builder import Builder, TypeNotSupported
+from onnx_exporter._builder import Builder
 from onnx_exporter._context import GraphContext, Unsupported
 from onnx_exporter._failures import Failures
 from onnx_exporter._fallback import Fallback, pass_through
 from onnx_exporter._loops import convert_loop
+from onnx_exporter._others import DECLINED, Others, as_results
 from onnx_exporter._reconcile import reconcile
-from onnx_exporter._registry import Candidate, Registry
+from onnx_exporter._registry import Candidate, Registry, Via
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue, map_values
 from onnx_exporter._values import Value
-from onnx_exporter.compat._calling import call_by_position, call_delegated, call_symbolic, place_of
+from onnx_exporter._version import OWN_DISTRIBUTION, core_version
+from onnx_exporter.compat._calling import call_by_position, call_delegated
 from onnx_exporter.compat._duck_graph import DuckGraph
-from onnx_exporter.errors import ExportError, SymbolicError
+from onnx_exporter.compat._quantized import convert_quantized, is_about_quantized, is_quantized
+from onnx_exporter.errors import CaptureError, ExportError, SymbolicError
 from onnx_exporter.helpers import dtypes, emit
 
 _IGNORED_ARGUMENTS = frozenset(
@@ -31,8 +32,6 @@ _IGNORED_ARGUMENTS = frozenset(
      "benchmark", "deterministic", "allow_tf32", "requires_grad", "sparse_grad", "scale_grad_by_freq", "sparse", "enable_gqa",)
 )  # fmt: skip
 """Arguments that say where or how to compute, not what. `enable_gqa` is told by the shapes."""
-
-_DECLINED = (Unsupported, NotConstantError, TypeNotSupported)
 
 _CONTROL_FLOW = {"prim::If": convert_if, "prim::Loop": convert_loop}
 
@@ -54,6 +53,7 @@ class Engine:
         self.builder = builder
         self.fallback = fallback
         self._inlines_functions = inlines_functions
+        self._others = Others(registry, builder)
         self.env: dict[SourceValue, Value] = {}
         self.failures = Failures(registry, builder.opset)
         self.tainted: set[SourceValue] = set()
@@ -70,7 +70,10 @@ class Engine:
         self.nodes(graph.nodes)
         if self.failures:
             raise self.failures.error()
-        return [self.value(output) for output in graph.outputs]
+        outputs = [self.value(output) for output in graph.outputs]
+        if any(is_quantized(output) for output in outputs):
+            raise CaptureError("the model returns a quantized tensor, which a file cannot; return what dequantize() gives")
+        return outputs
 
     def nodes(self, nodes: Sequence[SourceNode]) -> None:
         """Converts nodes in order."""
@@ -93,10 +96,17 @@ class Engine:
         """Returns the ONNX value of a source value; weights enter the graph when they are first used."""
         value = self.env.get(source)
         if value is None:
+            if source.type.is_list and source.constant is not None:
+                return self._empty_list(source)
             if source.constant is None:
                 raise AssertionError(f"{source!r} is used before it is computed")
             value = self.env[source] = self.tensor(source.constant, source.name, is_number=source.type.is_number)
         return value
+
+    def _empty_list(self, source: SourceValue) -> Value:
+        """A list of the file without elements, where a place needs one from which nobody reads."""
+        assert source.type.dtype is not None
+        return self.builder.add("SequenceEmpty", [], {"dtype": int(dtypes.to_onnx(source.type.dtype))})[0]
 
     def tensor(self, tensor: torch.Tensor, name: str = "", *, is_number: bool = False) -> Value:
         """Returns a constant over a torch tensor, which is not copied. Tied weights are stored once."""
@@ -113,13 +123,13 @@ class Engine:
 
     # Dispatch
 
-    def _candidates(self, node: SourceNode) -> list[Candidate]:
+    def _candidates(self, node: SourceNode) -> Sequence[Candidate]:
         if node.op == "prim::PythonOp":
             function = node.attributes["function"]
             found = self.registry.python_op_candidates(function.__name__, function.__module__, self.builder.opset)
             if not hasattr(function, "symbolic"):  # else that goes before a handler for any class
                 found += self.registry.candidates(node.op, "", self.builder.opset)
-            return sorted(found, key=lambda candidate: candidate.provider.precedence)
+            return sorted(found, key=lambda candidate: candidate.provider.order)
         return self.registry.candidates(node.op, node.overload, self.builder.opset)
 
     def _convert(self, node: SourceNode) -> Sequence[Any] | None:
@@ -129,25 +139,33 @@ class Engine:
         context = GraphContext(self, self.builder, node, arguments, candidates)
         reasons: list[str] = []
         if self.fallback is not None and self.fallback.goes_first:
-            results = self._ask_fallback(context, self.fallback, reasons)
+            results = self._others.ask_fallback(context, self.fallback, reasons)
             if results is not None:
                 return results
-            context._via = ""
-        results = self._pass_through(context, reasons, replacing=True)
+        results = self._others.pass_through(context, reasons, replacing=True)
         if results is not None:
             return results
+        context._via = None
+        takes_levels = is_about_quantized(node.op, arguments)
         for position, candidate in enumerate(candidates):
+            if takes_levels and not candidate.entry.by_position:
+                continue  # it knows no quantized tensors
             context._position = position
             checkpoint = len(self.builder.nodes)
             try:
                 results = self._invoke(context, candidate, arguments)
-            except _DECLINED as declined:
+            except DECLINED as declined:
                 self.builder.rollback(checkpoint)
                 reasons.append(f"{candidate.provider.name} ({candidate.entry.title}): {declined}")
                 continue
             if results is not None:
                 return results
             reasons.append(f"{candidate.provider.name} ({candidate.entry.title}) declined")
+        if takes_levels:
+            via = Via.of("quantized tensors", OWN_DISTRIBUTION, core_version(), convert_quantized)
+            results = self._others.ask(context, via, reasons, lambda: convert_quantized(context))
+            if results is not None:
+                return results
         results = self._fall_back(context, reasons)
         if results is None:
             self.failures.note(node, reasons)
@@ -159,12 +177,12 @@ class Engine:
         keywords = {} if entry.by_position else self._bind_arguments(context, candidate, arguments)
         try:
             result = call_by_position(entry.function, context) if entry.by_position else entry.function(context, **keywords)
-        except (*_DECLINED, ExportError):
+        except (*DECLINED, ExportError):
             raise
         except Exception as error:
             # RecursionError, TypeError and the like in a symbolic function, or a node that ONNX does not allow
             raise symbolic_error(context.node, arguments, candidate.full_name, error) from error
-        return _as_results(result)
+        return as_results(result)
 
     def _bind_arguments(self, context: GraphContext, candidate: Candidate, arguments: Mapping[str, Any]) -> dict[str, Any]:
         signature = candidate.entry.signature
@@ -230,11 +248,13 @@ class Engine:
         inlines = bool(node.blocks) and self._inlines_functions
         if node.op == "prim::PythonOp" and (inlines or hasattr(node.attributes["function"], "symbolic")):
             return True
+        if is_about_quantized(node.op, {}):
+            return True
         if self.registry.passthrough(node.op, self.builder.opset):
             return True
         if self.fallback is not None and self.fallback.accepts(node):
             return True
-        return any(provider.fallback for provider in self.registry.providers)
+        return any(self._others.hooks("fallback")) or (node.op == "prim::PythonOp" and any(self._others.hooks("python_op")))
 
     def _fall_back(self, context: GraphContext, reasons: list[str]) -> Sequence[Any] | None:
         """What is tried once no table converts a node: its own way, rules of plugins, their hooks, what the caller asks for."""
@@ -243,65 +263,22 @@ class Engine:
             results = self._python_op(context, reasons)
             if results is not None:
                 return results
-        results = self._pass_through(context, reasons)
+        results = self._others.pass_through(context, reasons)
         if results is not None:
             return results
-        for provider in self.registry.providers:
-            hook = provider.fallback
-            if hook is not None:
-                results = self._ask(context, provider.name, reasons, functools.partial(hook, context, node))
-                if results is not None:
-                    return results
-        return None if self.fallback is None else self._ask_fallback(context, self.fallback, reasons)
-
-    def _pass_through(self, context: GraphContext, reasons: list[str], *, replacing: bool = False) -> Sequence[Any] | None:
-        found = self.registry.passthrough(context.node.op, self.builder.opset, replacing=replacing)
-        if found is None:
-            return None
-        rule, provider = found
-        name = context.node.op.rpartition("::")[2]
-        context.domain_version(rule.domain, rule.version)
-        op_type = f"{rule.domain}::{rule.rename.get(name, name)}"
-        return self._ask(context, provider.name, reasons, lambda: pass_through(context, op_type))
-
-    def _ask_fallback(self, context: GraphContext, fallback: Fallback, reasons: list[str]) -> Sequence[Any] | None:
-        if not fallback.accepts(context.node):
-            return None
-        return self._ask(context, fallback.name, reasons, lambda: fallback.convert(context, context.node))
-
-    def _ask(self, context: GraphContext, name: str, reasons: list[str], convert: Callable[[], Any]) -> Sequence[Any] | None:
-        """Calls what is no entry of a table; None if it declines, which is noted."""
-        checkpoint = len(self.builder.nodes)
-        context._via = name
-        try:
-            result = convert()
-        except _DECLINED as declined:
-            self.builder.rollback(checkpoint)
-            reasons.append(f"{name}: {declined}")
-            return None
-        except ExportError:
-            raise
-        except Exception as error:  # as in _invoke
-            raise symbolic_error(context.node, context.arguments, name, error) from error
-        return _as_results(result)
-
-    def pass_through(self, context: GraphContext, op_type: str, attributes: Mapping[str, Any]) -> list[Value]:
-        """See `GraphContext.pass_through`."""
-        return pass_through(context, op_type, **attributes)
+        results = self._others.ask_hooks(context, "fallback", reasons)
+        if results is not None:
+            return results
+        return None if self.fallback is None else self._others.ask_fallback(context, self.fallback, reasons)
 
     def _python_op(self, context: GraphContext, reasons: list[str]) -> Sequence[Any] | None:
-        """An ``autograd.Function``: its own ``symbolic``, else its traced body."""
+        """An ``autograd.Function``: its own ``symbolic``, else hooks of plugins, else its traced body."""
         node = context.node
-        function = node.attributes["function"]
-        symbolic = getattr(function, "symbolic", None)
-        if symbolic is not None:
-            name = f"{function.__qualname__}.symbolic at {place_of(symbolic)}"
-            return self._ask(
-                context,
-                name,
-                reasons,
-                lambda: call_symbolic(symbolic, context, list(context.arguments.values()), {}, keeps_objects=True),
-            )
+        if hasattr(node.attributes["function"], "symbolic"):
+            return self._others.ask_class(context, reasons)
+        results = self._others.ask_hooks(context, "python_op", reasons)
+        if results is not None:
+            return results
         if not node.blocks or not self._inlines_functions:
             return None
         body = node.blocks[0]
@@ -311,6 +288,10 @@ class Engine:
         if any(output in self.tainted for output in body.outputs):
             return None
         return [self.value(output) for output in body.outputs]
+
+    def pass_through(self, context: GraphContext, op_type: str, attributes: Mapping[str, Any]) -> list[Value]:
+        """See `GraphContext.pass_through`."""
+        return pass_through(context, op_type, **attributes)
 
     # Delegation
 
@@ -356,7 +337,7 @@ class Engine:
                     result = call_delegated(candidate.entry.name, function, inner, args, kwargs)
                 else:
                     result = function(inner, **keywords)
-            except _DECLINED as error:
+            except DECLINED as error:
                 declined = declined or error
                 continue
             if result is not None:
@@ -387,9 +368,3 @@ def _by_parameters(arguments: Mapping[str, Any], parameters: Sequence[str]) -> M
         return arguments
     names = [*parameters, *list(arguments)[len(parameters) :]]
     return dict(zip(names, arguments.values(), strict=False))
-
-
-def _as_results(result: Any) -> list[Any] | None:
-    if result is None:
-        return None
-    return list(result) if isinstance(result, list | tuple) else [result]

@@ -120,7 +120,10 @@ def _ask_onnx(
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for value in inputs:
-        if value is None or value.ir.type is None:
+        if value is None:
+            continue
+        if value.ir.type is None:  # what an operator without schema gave
+            types[value.name] = onnx.TypeProto()
             continue
         types[value.name] = type_proto(value)
         tensor = value.ir.const_value
@@ -135,9 +138,14 @@ def _ask_onnx(
     for attribute in node.attributes.values():
         ir.serde.serialize_attribute_into(proto.attribute.add(), attribute)
     imports = [onnx.OperatorSetIdProto(domain=domain, version=version) for domain, version in builder.domains.items()]
-    inferred = onnx.shape_inference.infer_node_outputs(schema, proto, types, data, opset_imports=imports, ir_version=10)
+    try:
+        inferred = onnx.shape_inference.infer_node_outputs(schema, proto, types, data, opset_imports=imports, ir_version=10)
+    except (onnx.shape_inference.InferenceError, ValueError):
+        if all(item.WhichOneof("value") for item in types.values()):
+            raise
+        return  # nothing follows from inputs of unknown type
     for value in outputs:
-        if value.name in inferred:
+        if value.name in inferred and inferred[value.name].WhichOneof("value"):
             _set_type(value, inferred[value.name])
 
 

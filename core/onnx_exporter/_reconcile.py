@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -58,13 +60,24 @@ def reconcile(node: SourceNode, captured: SourceType, value: Value, builder: Bui
 
 
 def _complete(node: SourceNode, captured: SourceType, value: DuckValue, builder: Builder) -> None:
+    if value.is_quantized:  # what is known of the tensor is known of its levels
+        assert captured.dtype is not None
+        captured = dataclasses.replace(captured, dtype=dtypes.from_onnx(dtypes.to_onnx(captured.dtype)))
+        value = value.node().inputsAt(0)
     plain = Value(value.ir, is_number=value.is_number)
     if value.is_typed and value.dtype is not None and value.shape is not None:
-        captured = SourceType(captured.dtype, (None,) * captured.rank if captured.rank == value.rank and captured.rank else None)
+        captured = SourceType(captured.dtype, _where_open(value.shape, captured.shape))
     try:
         reconcile(node, captured, plain, builder)
     except SymbolicError as error:
         warn(f"{str(error).splitlines()[0]}; the file has what the symbolic function gave\n  at {node.location}")
+
+
+def _where_open(shape: Sequence[Any], facts: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    """What PyTorch says of the sizes that a type has left open; None where the two differ in rank."""
+    if facts is None or len(facts) != len(shape):
+        return None
+    return tuple(None if isinstance(size, int) else fact for size, fact in zip(shape, facts, strict=True))
 
 
 def _differs(node: SourceNode, emitted: Any, captured: Any) -> SymbolicError:

@@ -12,8 +12,12 @@ import torch
 from torch import nn
 
 import onnx_exporter
+from onnx_exporter.compat import _torch_onnx
 
 EXAMPLE = torch.ones(2, 3, 4)
+
+jit_utils: Any = _torch_onnx.find_module("torch.onnx._internal.torchscript_exporter.jit_utils", "torch.onnx._internal.jit_utils")
+"""torch.onnx's module of that name, wherever this PyTorch has it."""
 
 
 class Calls(nn.Module):
@@ -85,6 +89,20 @@ def output_types(result: Any) -> list[tuple[str, list[Any]]]:
     return rows
 
 
+def function_of(body: Callable[..., Any], forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns what calls an ``autograd.Function`` that does `forward` and is converted by ``body(g, ...)``."""
+
+    class Called(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            return compute(*inputs)
+
+        symbolic = staticmethod(body)
+
+    compute = forward
+    return lambda *inputs: Called.apply(*inputs)
+
+
 def inside(body: Callable[..., Any], x: torch.Tensor = EXAMPLE, opset: int = 18, *extra: Any, **options: Any) -> Any:
     """Exports a model whose only call is converted by `body(g, x, ...)`."""
 
@@ -105,3 +123,16 @@ def registered_for(operator: str, body: Callable[..., Any], model: Any, *args: t
         return exported(model, *args, opset_version=opset)
     finally:
         onnx_exporter.unregister_custom_op_symbolic(operator, 9)
+
+
+def checked(body: Callable[..., Any], forward: Callable[..., Any], *args: torch.Tensor, opset: int = 13) -> Any:
+    """Exports a call that `body` converts; the file computes what `forward` does."""
+    return exported(function_of(body, forward), *args, opset_version=opset, verify=True)
+
+
+def int_of(g: Any, number: int) -> Any:
+    return g.op("Constant", value_t=torch.tensor(number))
+
+
+def vector_of(g: Any, *numbers: int) -> Any:
+    return g.op("Constant", value_t=torch.tensor(numbers))

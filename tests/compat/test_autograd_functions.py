@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -16,6 +17,9 @@ from clients import attributes, exported, op_types, output_types, registered, ve
 
 pytestmark = pytest.mark.parametrize("capture", ["trace", "export"])
 X = torch.randn(3, 4)
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+CAN_SLICE = TORCH >= (2, 6)
+"""Before, torch.export finds that an axis with a name cannot vary where another axis is sliced."""
 
 
 class Scale(torch.autograd.Function):
@@ -87,6 +91,7 @@ class WithSetup(torch.autograd.Function):
         return g.op("Clip", x, torch.tensor(low), torch.tensor(high))
 
 
+@pytest.mark.skipif(TORCH < (2, 7), reason="PyTorch's apply takes keyword arguments from 2.7 on")
 def test_keyword_arguments(capture: str) -> None:
     result = verified(lambda x: WithSetup.apply(x, high=0.5), X, opsets=[11, 18], capture=capture)
     assert op_types(result) == ["Clip"]
@@ -209,7 +214,7 @@ def test_without_symbolic_the_body_is_inlined(capture: str) -> None:
         total, part = Outer.apply(x)
         return total * x.shape[0], part + 1
 
-    result = verified(forward, X, capture=capture)
+    result = verified(forward, X, capture=capture, dynamic=CAN_SLICE or capture == "trace")
     assert "Relu" in op_types(result) and not any("::" in name for name in op_types(result))
 
 
@@ -265,7 +270,7 @@ def test_a_body_that_writes_to_views(capture: str) -> None:
         y, total = WritesInside.apply(x)
         return y * 2 + total
 
-    verified(forward, X, capture=capture)
+    verified(forward, X, capture=capture, dynamic=CAN_SLICE or capture == "trace")
 
 
 def test_in_a_branch(capture: str) -> None:
@@ -384,5 +389,6 @@ def test_a_fault_is_reported_with_its_place(capture: str) -> None:
     message = str(caught.value)
     assert "test_autograd_functions:Fails failed: IndexError: list index out of range" in message
     assert "by Fails.symbolic at " in message and "raised at " in message and "in symbolic" in message
-    assert message.count("test_autograd_functions.py:") >= 3 and "x=float32[3, 4], axis=1" in message
+    assert message.count("test_autograd_functions.py:") >= 2 and "x=float32[3, 4], axis=1" in message
+    assert re.search(r"\n  at \S+\.py:\d+\n", message), "the place in the model"
     assert isinstance(caught.value.__cause__, IndexError)

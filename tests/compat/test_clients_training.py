@@ -5,6 +5,7 @@ Each is written here as the projects named write theirs. Those of which ONNX Run
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import onnx
@@ -106,12 +107,12 @@ def python_op(g: Any, *args: Any, **kwargs: Any) -> Any:
     function = node.pyobj().__self__
     kinds = {"d": "tensor", "c": "object"}
     tensors = [value for value, kind in zip(args, node.cconv(), strict=True) if kind == "d"]
-    types = [torch.onnx._internal.torchscript_exporter.symbolic_helper.scalar_type_to_onnx]  # what it maps types with
+    types = [int(symbolic_helper.cast_pytorch_to_onnx[output.type().scalarType()]) for output in node.outputs()]
     ranks = [output.type().dim() for output in node.outputs()]
-    assert all(item is None or types for item in ranks)
     made = g.op(
         "com.microsoft::PythonOp", *tensors, func_name_s=f"{function.__module__}.{kwargs['name']}",
         input_convention_s=node.cconv(), input_tensor_ranks_i=[value.type().dim() for value in tensors],
+        output_tensor_types_i=types,
         output_tensor_ranks_i=ranks, kinds_s=[kinds[kind] for kind in node.cconv()], outputs=node.outputsSize() + 1,
     )  # fmt: skip
     _, *results = made
@@ -163,26 +164,33 @@ def gemm(g: Any, a: Any, b: Any, transposed: int, bias: Any) -> Any:
     return made
 
 
-@BOTH
-def test_transformer_engine(capture: str) -> None:
+@functools.cache
+def transformer_engine() -> torch.library.Library:
+    """Defines its operators, once: to define them again after they were deleted confuses older versions of PyTorch."""
     library = torch.library.Library("tex_ts", "DEF")
     library.define("cast_to_fp8(Tensor x, Tensor scale, int index, int kind) -> Tensor")
     library.define("cast_from_fp8(Tensor x, Tensor scale, int index, int kind) -> Tensor")
     library.define("te_gemm(Tensor a, Tensor b, int transposed, Tensor? bias=None) -> Tensor")
     library.impl("cast_to_fp8", lambda x, scale, index, kind: x.to(torch.uint8), "CompositeExplicitAutograd")
     library.impl("cast_from_fp8", lambda x, scale, index, kind: x.float(), "CompositeExplicitAutograd")
-    multiply = lambda a, b, transposed, bias=None: a @ (b.T if transposed else b) + (0 if bias is None else bias)  # noqa: E731
+    multiply = lambda a, b, transposed, bias=None: torch.addmm(torch.zeros(()) if bias is None else bias, a, b.T)  # noqa: E731
     library.impl("te_gemm", multiply, "CompositeExplicitAutograd")
+    return library
+
+
+@BOTH
+def test_transformer_engine(capture: str) -> None:
+    transformer_engine()
     functions = {"tex_ts::cast_to_fp8": cast_to_fp8, "tex_ts::cast_from_fp8": cast_from_fp8, "tex_ts::te_gemm": gemm}
-    ops, weight = torch.ops.tex_ts, torch.randn(5, 4)
+    ops, weight, bias = torch.ops.tex_ts, torch.randn(5, 4), torch.randn(5)
     with registered(functions, 1):
         scale = torch.ones(3)
         result = exported(lambda x: ops.cast_from_fp8(ops.cast_to_fp8(x, scale, 1, 0), scale, 1, 0), X, capture=capture)
         assert op_types(result)[-2:] == ["trt::TRT_FP8QuantizeLinear", "trt::TRT_FP8DequantizeLinear"]
         assert output_types(result) == [("FLOAT", [2, 3, 4])]
-        result = verified(lambda x: ops.te_gemm(x, weight, 1, None), X[0], capture=capture)
+        result = verified(lambda x: ops.te_gemm(x, weight, 1), X[0], capture=capture)
         assert op_types(result) == ["Gemm"]
-        assert op_types(verified(lambda x: ops.te_gemm(x, weight, 1, weight[:, 0]), X[0], capture=capture)) == ["Gemm", "Add"]
+        assert op_types(verified(lambda x: ops.te_gemm(x, weight, 1, bias), X[0], capture=capture)) == ["Gemm", "Add"]
 
 
 # pytorch-quantization, brevitas, AMD Quark, TI: quantized and restored

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 import torch
 from torch.onnx import symbolic_helper as helper
-from torch.onnx._internal.torchscript_exporter import jit_utils
 
 import onnx_exporter
 from onnx_exporter import SymbolicError
 
 pytest.importorskip("onnxruntime", reason="the files are run")
-from clients import exported, inside, op_types, output_types, registered_for, verified
+from clients import exported, inside, jit_utils, op_types, output_types, registered_for, verified
 
 X = torch.randn(2, 3, 4)
 

@@ -9,12 +9,11 @@ import pytest
 import torch
 from torch import nn
 from torch.onnx import symbolic_helper as helper
-from torch.onnx._internal.torchscript_exporter import jit_utils
 
 import onnx_exporter
 
 pytest.importorskip("onnxruntime", reason="the files are run")
-from clients import attributes, exported, inside, op_types, output_types, registered_for
+from clients import attributes, exported, inside, jit_utils, op_types, output_types, registered_for
 
 X = torch.randn(2, 3, 4)
 

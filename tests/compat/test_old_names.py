@@ -27,7 +27,8 @@ from torch.onnx import _type_utils
 from torch.onnx._globals import GLOBALS
 from torch.onnx._internal import jit_utils, registration, _beartype
 from torch.onnx import SymbolicContext, CheckerError
-from torch.onnx.utils import ONNXCheckerError
+from torch.onnx.utils import ONNXCheckerError, get_ns_op_name_from_custom_op
+from torch.onnx import ExportOptions, dynamo_export, _patch_torch
 
 @_beartype.beartype
 def checked(x: int) -> int:
@@ -50,6 +51,16 @@ def test_what_old_code_imports(old_names: dict[str, Any]) -> None:
     assert old_names["CheckerError"] is old_names["ONNXCheckerError"] is onnx_exporter.CheckerError
     assert old_names["jit_utils"].GraphContext and old_names["registration"].registry and old_names["_type_utils"].JitScalarType
     assert callable(old_names["_convolution"])
+    assert old_names["get_ns_op_name_from_custom_op"]("mine::frob") == ("mine", "frob")
+
+
+def test_dynamo_export(old_names: dict[str, Any]) -> None:
+    if hasattr(torch.onnx, "dynamo_export") and torch.__version__ < "2.9":
+        pytest.skip("this PyTorch has its own, which stays")
+    options = old_names["ExportOptions"](dynamic_shapes=True, op_level_debug=False)
+    program = old_names["dynamo_export"](nn.Linear(3, 2), torch.randn(2, 3), export_options=options)
+    assert program.model.producer_name == "onnx-exporter"
+    assert program(torch.ones(5, 3))[0].shape == (5, 2)
 
 
 def test_state_follows_the_running_export(old_names: dict[str, Any]) -> None:

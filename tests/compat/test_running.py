@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.onnx
+import torch.onnx.operators
 from torch import nn
 
 import onnx_exporter
@@ -51,6 +52,28 @@ def test_a_model_knows_that_it_is_exported(capture: str) -> None:
     assert model.answers() and all(answer == (True, True, expected) for answer in model.answers())
     assert state() == before and not is_in_onnx_export() and not torch.onnx.is_in_onnx_export()
     assert type(GLOBALS).__module__.startswith("torch.onnx")
+
+
+def test_what_else_models_ask_and_call() -> None:
+    """Whether they are traced, and the functions of torch.onnx.operators."""
+    states: list[bool] = []
+
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            states.append(torch.jit.is_tracing() and torch._C._get_tracing_state() is not None)
+            shape = torch.onnx.operators.shape_as_tensor(y)
+            return torch.onnx.operators.reshape_from_tensor_shape(x, shape) * 2
+
+    result = onnx_exporter.export(
+        Model(),
+        (torch.randn(6), torch.randn(2, 3)),
+        input_names=["x", "y"],
+        dynamic_axes={"x": {0: "elements"}, "y": {0: "rows"}},
+        verify=True,
+        verify_args=[(torch.randn(12), torch.randn(4, 3))],
+    )
+    assert any(states) and not torch._C._get_tracing_state()
+    assert "Reshape" in [node.op_type for node in result.model.graph]
 
 
 def test_verification_compares_with_what_the_model_does_in_an_export() -> None:

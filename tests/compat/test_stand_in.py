@@ -25,6 +25,7 @@ CLIENT = """
 import torch
 import torch.onnx
 import torch.onnx.operators
+import torch._C._onnx as _C_onnx
 import torch.onnx.symbolic_helper as sym_help
 from torch.onnx import OperatorExportTypes, TrainingMode, register_custom_op_symbolic, symbolic_opset9, utils
 from torch.onnx.symbolic_helper import parse_args, _get_tensor_sizes, _is_none, _unimplemented
@@ -32,7 +33,9 @@ from torch.onnx.symbolic_registry import register_op
 from torch.onnx._type_utils import JitScalarType
 from torch.onnx._globals import GLOBALS
 from torch.onnx._internal import jit_utils, registration, _beartype
-from torch.onnx import SymbolicContext, errors
+from torch.onnx import SymbolicContext, errors, _patch_torch
+
+assert _C_onnx.TensorProtoDataType.FLOAT == torch.onnx.TensorProtoDataType.FLOAT == 1
 
 
 class Roll(torch.nn.Module):

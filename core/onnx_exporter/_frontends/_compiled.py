@@ -43,7 +43,7 @@ def as_written(model: torch.nn.Module) -> Iterator[None]:
     Raises:
         ControlFlowError: If a branch or loop of torch.export is called.
     """
-    call = HigherOrderOperator.__call__
+    call: Any = HigherOrderOperator.__call__
 
     def refuse(operator: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
         name = operator.name()  # type: ignore[no-untyped-call]

@@ -117,7 +117,8 @@ def _marked(cls: Any, forward: Any, calls: list[FunctionCall], thread: int) -> A
         versions = [tensor._version for tensor in tensors]
         result = forward(*everything)
         results = list(result) if isinstance(result, tuple | list) else [result]
-        if versions != [tensor._version for tensor in tensors]:
+        is_dirty = context == 1 and bool(getattr(everything[0], "dirty_tensors", None))
+        if is_dirty or versions != [tensor._version for tensor in tensors]:
             return result  # it writes to its inputs, which the rest of the model is to see
         ended = iter(operators.function_ends([item for item in results if isinstance(item, torch.Tensor)], token, key))
         results = [next(ended) if isinstance(item, torch.Tensor) else item for item in results]

@@ -56,10 +56,11 @@ def call_symbolic(
         keeps_objects: Whether arguments that are no tensors are passed as they are, not as constants.
 
     Returns:
-        A value, a list of values, or None if the function declines.
+        A value, or a list of values; None if a handler of any ``autograd.Function`` leaves this one to its ``forward``.
 
     Raises:
         Unsupported: If the function says, with an error of torch.onnx, that it does not convert the call.
+        TypeError: If it returns None where the call has results and may not stay as it is.
     """
     graph = _graph_of(g)
     original = CapturedNode(graph, g)
@@ -77,7 +78,27 @@ def call_symbolic(
             if isinstance(error, ExportError):
                 raise
             raise Unsupported(f"{str(error).strip().splitlines()[0]} (at {place_of(function)})") from error
-        return _lowered(duck, result)
+        return _kept(g, function) if result is None else _lowered(duck, result)
+
+
+def _kept(g: GraphContext, function: Callable[..., Any]) -> Any:
+    """What it means to torch.onnx that a function returns None: the captured call stays as it is.
+
+    A file has a place for it only where the caller has said so. A call without results is just left out, and an
+    ``autograd.Function`` without a ``symbolic``, for which a handler of any class was asked, is what its ``forward`` does.
+    """
+    if g._delegated or g.node.outputs:
+        if not g._delegated and g.node.op == "prim::PythonOp" and not hasattr(g.node.attributes["function"], "symbolic"):
+            return None
+        fallback = None if g._delegated else g._engine.fallback
+        if fallback is not None and fallback.accepts(g.node):
+            return fallback.convert(g, g.node)
+        raise TypeError(
+            f"the function at {place_of(function)} returned None, which leaves the call as PyTorch has it, and a file of ONNX "
+            "operators cannot hold that; return a value, raise torch.onnx.errors.SymbolicValueError where it should not "
+            "apply, or export with OperatorExportTypes.ONNX_FALLTHROUGH"
+        )
+    return []
 
 
 def _graph_of(g: GraphContext) -> DuckGraph:
@@ -110,10 +131,10 @@ def _lowered(g: DuckContext, result: Any) -> Any:
     """Returns what a function returned as the engine takes it: a list of the elements for a list."""
     if isinstance(result, list | tuple):
         return [None if item is None else g.graph.argument(item) for item in result]
-    if result is None:
-        return None
     value = g.graph.argument(result)
     if not isinstance(value.type(), torch._C.ListType | torch._C.TupleType):
+        return value
+    if value.is_quantized and g.context.result_count in (None, 1):
         return value
     return parts_of(g, value, g.context.result_count or 0)
 

@@ -122,16 +122,12 @@ def export_like_torch(*args: Any, dynamo: bool = True, **kwargs: Any) -> ONNXPro
     return ONNXProgram(result, model) if by_export else None
 
 
-def _dynamo_export_like(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Our export in the form of ``torch.onnx.dynamo_export``, which PyTorch 2.1 to 2.8 have."""
-
-    def replacement(model: Any, /, *args: Any, export_options: Any = None, **kwargs: Any) -> ONNXProgram:
-        shapes = None
-        if getattr(export_options, "dynamic_shapes", False):
-            shapes = pytree.tree_map(_any_sizes, dict(inspect.signature(model.forward).bind(*args, **kwargs).arguments))
-        return ONNXProgram(export(model, args, kwargs=kwargs, dynamo=True, dynamic_shapes=shapes), model)
-
-    return replacement
+def dynamo_export(model: Any, /, *args: Any, export_options: Any = None, **kwargs: Any) -> ONNXProgram:
+    """Exports as ``torch.onnx.dynamo_export`` does, which PyTorch 2.1 to 2.8 have."""
+    shapes = None
+    if getattr(export_options, "dynamic_shapes", False):
+        shapes = pytree.tree_map(_any_sizes, dict(inspect.signature(model.forward).bind(*args, **kwargs).arguments))
+    return ONNXProgram(export(model, args, kwargs=kwargs, dynamo=True, dynamic_shapes=shapes), model)
 
 
 def _any_sizes(leaf: Any) -> Any:
@@ -176,11 +172,13 @@ def _instead(ours: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
 
 _REPLACEMENTS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "export": _export_like,
-    "dynamo_export": _dynamo_export_like,
+    "dynamo_export": _instead(dynamo_export),
     "unregister_custom_op_symbolic": _unregister_like,
     "register_custom_op_symbolic": _instead(_symbolics.register_custom_op_symbolic),
     "select_model_mode_for_export": _instead(utils.select_model_mode_for_export),
     "unconvertible_ops": _instead(utils.unconvertible_ops),
+    "_export": _instead(utils._export),
+    "_model_to_graph": _instead(utils._model_to_graph),
     "export_to_pretty_string": _instead(export_to_pretty_string),
     "is_onnx_log_enabled": _instead(_log.is_onnx_log_enabled),
     "enable_log": _instead(_log.enable_log),

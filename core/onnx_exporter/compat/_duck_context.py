@@ -20,6 +20,7 @@ from onnx_exporter.compat import _torch_onnx
 from onnx_exporter.compat._duck_blocks import OPEN_KINDS
 from onnx_exporter.compat._duck_nodes import DuckBlock, DuckNode
 from onnx_exporter.compat._duck_operands import with_equal_types
+from onnx_exporter.compat._duck_types import to_onnx
 from onnx_exporter.compat._duck_values import DuckValue
 from onnx_exporter.helpers import emit
 
@@ -113,7 +114,7 @@ class DuckContext:
         """See `GraphContext.constant`."""
         return self.graph.value(self.context.constant(value, **options))
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """See `GraphContext.call`."""
         return self._delegated(self.context.call, (name, *args), kwargs)
 
@@ -236,6 +237,8 @@ def _cleaned(given: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, DuckValue):
             value = _plain(value)
             value = value.const.tolist() if isinstance(value, Value) and value.const is not None else value
+        if name.endswith("_ty"):
+            value = [to_onnx(item) for item in value] if isinstance(value, list | tuple) else to_onnx(value)
         attributes[f"{name[:-2]}_t" if name.endswith("_z") else name] = value
     return attributes
 

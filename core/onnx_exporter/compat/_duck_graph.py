@@ -7,14 +7,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import torch
 
-from onnx_exporter._builder import Builder, NodeError
+from onnx_exporter._builder import CALLS, Builder, NodeError, schema_of
+from onnx_exporter._inference import infer
 from onnx_exporter._source.schema import to_enum
 from onnx_exporter._values import Value
+from onnx_exporter.compat._duck_attributes import to_torch
 from onnx_exporter.compat._duck_blocks import OPEN_KINDS, close_node, input_type
-from onnx_exporter.compat._duck_nodes import DuckBlock, DuckNode, EmittedNode, to_torch
+from onnx_exporter.compat._duck_nodes import DuckBlock, DuckNode, EmittedNode
 from onnx_exporter.compat._duck_types import Type, TypeTable, list_type
 from onnx_exporter.compat._duck_values import DuckValue, nothing
 
@@ -44,6 +47,8 @@ class DuckGraph:
         self._values: dict[int, DuckValue] = {}
         self._nodes: dict[int, EmittedNode] = {}
         self._open: list[EmittedNode] = []
+        self._changed: list[EmittedNode] = []
+        self._before: list[ir.Node] | None = None
         self._contexts: list[DuckContext] = []
 
     # The functions that run
@@ -52,13 +57,23 @@ class DuckGraph:
     def running(self, context: DuckContext) -> Iterator[None]:
         """While active, `context` is the ``g`` of the symbolic function that runs; at its end no node is left unfinished."""
         self._contexts.append(context)
-        outer, self._open = self._open, []
+        outer, self._open, self._before = (self._open, self._before), [], None
         try:
             yield
+            self._infer_changed()
             self._close(self._open)
+        except Exception:
+            self._put_back()
+            raise
         finally:
-            self._open = outer
+            self._open, self._before = outer
             self._contexts.pop()
+
+    def _put_back(self) -> None:
+        """Has nodes stand where they stood when the function began: one that declines leaves no trace."""
+        if self._before is not None:
+            self.builder.nodes[:] = self._before
+        self._changed = []
 
     def current(self) -> DuckContext:
         """Returns the ``g`` of the function that runs."""
@@ -132,6 +147,8 @@ class DuckGraph:
             return self.value(self.builder.constant(np.asarray(argument), is_number=True))
         if isinstance(argument, torch.Tensor):
             return self.constant(argument)
+        if isinstance(argument, np.ndarray | np.generic):
+            return self.constant(torch.from_numpy(np.array(argument)))
         if isinstance(argument, str):
             return self.text(argument)
         if isinstance(argument, list | tuple):
@@ -171,6 +188,114 @@ class DuckGraph:
     def nodes(self) -> list[DuckNode]:
         """The nodes so far."""
         return self.block.nodes()
+
+    def nodes_in_place(self) -> list[ir.Node] | ir.Graph:
+        """Returns what nodes are put into or taken out of, anywhere in it."""
+        if self._before is None:
+            self._before = list(self.builder.nodes)
+        return self.builder.nodes
+
+    def open_nodes(self) -> list[EmittedNode]:
+        """Returns the nodes whose blocks are still being filled."""
+        return list(self._open)
+
+    def inputs(self) -> list[DuckValue]:
+        """The model's inputs, and then its weights."""
+        made = {id(value.ir): value for value in self.engine.env.values() if value.name and value.ir.producer() is None}
+        return [self.value(value) for value in made.values() if not value.is_constant or id(value.ir) in self._parameters]
+
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[DuckNode]:  # noqa: N802 - the names are PyTorch's
+        """Returns the nodes of a kind, also those in blocks if `recurse`."""
+        found, pending = [], self.nodes()
+        while pending:
+            node = pending.pop(0)
+            found += [node] if node.kind() == kind else []
+            pending[:0] = [inner for block in node.blocks() for inner in block.nodes()] if recurse else []
+        return found
+
+    def findNode(self, kind: str, recurse: bool = True) -> DuckNode | None:  # noqa: N802
+        """Returns the first node of a kind, or None."""
+        return next(iter(self.findAllNodes(kind, recurse)), None)
+
+    # Nodes that are made first and put into the graph afterwards
+
+    def create(self, kind: str, *more: Sequence[DuckValue] | int) -> DuckNode:
+        """Returns a new node, with inputs and a number of outputs if they are given. It is not in the graph yet.
+
+        What `DuckNode.insertBefore`, `insertNode` and their like do with it. Its outputs get types when the symbolic function
+        ends, unless that sets them.
+        """
+        inputs = [value for item in more if not isinstance(item, int) for value in item]
+        count = next((item for item in more if isinstance(item, int)), 1)
+        domain, _, name = kind.rpartition("::")
+        if domain == "prim":
+            node = DuckNode(self, kind, inputs)
+            type_ = list_type(inputs) if name == "ListConstruct" else torch._C.AnyType.get()
+            node._outputs = [DuckValue(self, nothing(), node, type_) for _ in range(count)]
+            return node
+        domain = "" if domain == "onnx" else domain
+        if domain not in self.builder.domains:
+            self.builder.declare_domain(domain, 1)
+        unique = [self.builder.unique(name if count == 1 else f"{name}.{index}") for index in range(count)]
+        values = [None if value.is_pseudo and value.node().mustBeNone() else value.ir for value in inputs]
+        made = ir.Node(domain, name, values, outputs=[ir.Value(name=item) for item in unique], name=unique[0])
+        if self._contexts:
+            context = self._contexts[-1].context
+            made.metadata_props.update(context._origin().metadata())
+            made.meta[CALLS] = context.node.location.calls
+        node = self.node_of(made)
+        self.changed(node)
+        return node
+
+    def insertNode(self, node: DuckNode) -> DuckNode:  # noqa: N802
+        """Puts a node at the end of the graph."""
+        return self.block.insertNode(node)
+
+    appendNode = insertNode  # noqa: N815
+
+    def insertConstant(self, value: Any) -> DuckValue:  # noqa: N802
+        """Returns a constant."""
+        return self.argument(value)
+
+    def lint(self) -> None:
+        """Nothing is to be checked: each node is when it is made, and the file at the end."""
+
+    def changed(self, node: EmittedNode) -> None:
+        """Notes a node whose outputs may have other types than before."""
+        self._changed.append(node)
+
+    def replace_result(self, old: DuckValue, new: DuckValue) -> None:
+        """Does nothing: what the model returns is not decided before all of it is converted."""
+
+    def forget(self, node: EmittedNode) -> None:
+        """Notes that a node is no more."""
+        self._changed = [item for item in self._changed if item is not node]
+
+    def _infer_changed(self) -> None:
+        """Gives types to the outputs of nodes that were made without or changed since, and of what is computed from them."""
+        nodes, self._changed = {id(node.ir): node.ir for node in self._changed}, []
+        pending = list(nodes.values())
+        while pending:
+            users = [use.node for output in pending.pop().outputs for use in output.uses()]
+            pending += [user for user in users if id(user) not in nodes]
+            nodes.update({id(user): user for user in users})
+        if nodes:
+            places = {id(node): index for index, node in enumerate(self.builder.nodes)}
+            for node in sorted(nodes.values(), key=lambda node: places.get(id(node), -1)):
+                self._infer(node)
+
+    def _infer(self, node: ir.Node) -> None:
+        schema = schema_of(node.op_type, node.domain, self.builder.domains[node.domain])
+        outputs = [self.value(output) for output in node.outputs]
+        if schema is None or f"onnx::{node.op_type}" in OPEN_KINDS or any(output.is_typed for output in outputs):
+            return
+        for output in outputs:
+            output.ir.shape = None
+            output._elements = None
+        try:
+            infer(schema, node, [None if value is None else self.value(value) for value in node.inputs], outputs, self.builder)
+        except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+            raise NodeError(f"{node.op_type}: {error}") from None
 
     def op(self, name: str, *inputs: Any, **attributes: Any) -> Any:
         """See `DuckContext.op`; once this graph was itself the ``g`` of symbolic functions."""

@@ -9,26 +9,15 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 import torch
 
-from onnx_exporter._attributes import make_attributes
+from onnx_exporter._builder import NodeError
 from onnx_exporter._source.graph import Location
-from onnx_exporter.helpers import dtypes
+from onnx_exporter.compat._duck_attributes import ATTRIBUTE_KINDS, attribute, content
+from onnx_exporter.compat._duck_places import add_to, place, take_out
 
 if TYPE_CHECKING:
     from onnx_exporter.compat._duck_graph import DuckGraph
     from onnx_exporter.compat._duck_values import DuckValue
 
-ATTRIBUTE_KINDS = {
-    ir.AttributeType.INT: "i",
-    ir.AttributeType.INTS: "is",
-    ir.AttributeType.FLOAT: "f",
-    ir.AttributeType.FLOATS: "fs",
-    ir.AttributeType.STRING: "s",
-    ir.AttributeType.STRINGS: "ss",
-    ir.AttributeType.TENSOR: "t",
-    ir.AttributeType.TENSORS: "ts",
-    ir.AttributeType.GRAPH: "g",
-    ir.AttributeType.GRAPHS: "gs",
-}
 _GETTERS = frozenset([*ATTRIBUTE_KINDS.values(), "ival", "z", "zs", "c"])
 _SETTERS = frozenset(f"{kind}_" for kind in _GETTERS)
 
@@ -113,6 +102,35 @@ class DuckNode:
         while self.inputsSize():
             self.removeInput(self.inputsSize() - 1)
 
+    def replaceInputWith(self, old: DuckValue, new: DuckValue) -> None:  # noqa: N802
+        for index, value in enumerate(self.inputs()):
+            if value is old:
+                self.replaceInput(index, new)
+
+    def replaceAllUsesWith(self, other: DuckNode) -> None:  # noqa: N802
+        for mine, theirs in zip(self.outputs(), other.outputs(), strict=True):
+            mine.replaceAllUsesWith(theirs)
+
+    def hasUses(self) -> bool:  # noqa: N802
+        return any(value.uses() for value in self.outputs())
+
+    # Its place among other nodes, of which one that is not in the ONNX graph has none
+
+    def insertBefore(self, other: DuckNode) -> DuckNode:  # noqa: N802
+        return self
+
+    def insertAfter(self, other: DuckNode) -> DuckNode:  # noqa: N802
+        return self
+
+    def moveBefore(self, other: DuckNode) -> None:  # noqa: N802
+        self.insertBefore(other)
+
+    def moveAfter(self, other: DuckNode) -> None:  # noqa: N802
+        self.insertAfter(other)
+
+    def destroy(self) -> None:
+        """Takes the node out of the graph."""
+
     def mustBeNone(self) -> bool:  # noqa: N802
         return self.kind() == "prim::Constant" and not self._own
 
@@ -127,6 +145,11 @@ class DuckNode:
 
     def removeAttribute(self, name: str) -> DuckNode:  # noqa: N802
         del self._own[name]
+        return self
+
+    def copyAttributes(self, other: DuckNode) -> DuckNode:  # noqa: N802
+        for name, (letters, value) in other._attributes().items():
+            self._set(letters, name, value)
         return self
 
     def attributeNames(self) -> list[str]:  # noqa: N802
@@ -217,12 +240,14 @@ class EmittedNode(DuckNode):
 
     def replaceInput(self, index: int, value: DuckValue) -> None:  # noqa: N802
         self.ir.replace_input_with(index, value.ir)
+        self._graph.changed(self)
 
     def removeInput(self, index: int) -> None:  # noqa: N802
         rest = [value for position, value in enumerate(self.ir.inputs) if position != index]
         self.ir.resize_inputs(len(rest))
         for position, value in enumerate(rest):
             self.ir.replace_input_with(position, value)
+        self._graph.changed(self)
 
     def addOutput(self) -> DuckValue:  # noqa: N802
         self.ir.resize_outputs(len(self.ir.outputs) + 1)
@@ -230,13 +255,33 @@ class EmittedNode(DuckNode):
         added.name = self._graph.builder.unique(f"{self.ir.name}.{len(self.ir.outputs) - 1}")
         return self._graph.value(added)
 
+    def insertBefore(self, other: DuckNode) -> DuckNode:  # noqa: N802
+        place(self._graph, self, other)
+        return self
+
+    def insertAfter(self, other: DuckNode) -> DuckNode:  # noqa: N802
+        place(self._graph, self, other, behind=True)
+        return self
+
+    def destroy(self) -> None:
+        if self.hasUses():
+            raise NodeError(f"{self.kind()} cannot be taken out of the graph: its outputs are used")
+        take_out(self._graph, self)
+        self.removeAllInputs()
+        self._graph.forget(self)
+
+    def blocks(self) -> list[DuckBlock]:
+        if not self._blocks:
+            graphs = [item.value for item in self.ir.attributes.values() if item.type is ir.AttributeType.GRAPH]
+            return [DuckBlock.of(self._graph, graph, self) for graph in graphs]
+        return list(self._blocks)
+
     def _attributes(self) -> Attributes:
-        found = {name: (ATTRIBUTE_KINDS[attribute.type], attribute) for name, attribute in self.ir.attributes.items()}
-        return {name: (letters, _plain(attribute)) for name, (letters, attribute) in found.items()}
+        return {name: (ATTRIBUTE_KINDS[item.type], content(item)) for name, item in self.ir.attributes.items()}
 
     def _set(self, letters: str, name: str, value: Any) -> DuckNode:
-        made = make_attributes(None, {f"{name}_{letters[0].replace('z', 't')}": value})
-        self.ir.attributes[name] = made[name]
+        self.ir.attributes[name] = attribute(name, letters, value)
+        self._graph.changed(self)
         return self
 
     def removeAttribute(self, name: str) -> DuckNode:  # noqa: N802
@@ -260,6 +305,15 @@ class DuckBlock:
         self.emitted: list[ir.Node] = []
         self.parameters: list[DuckValue] = []
         self.results: list[DuckValue] = []
+
+    @classmethod
+    def of(cls, graph: DuckGraph, made: ir.Graph, owner: DuckNode) -> DuckBlock:
+        """Returns a finished sub-graph of a node as such a block."""
+        block = cls(graph, owner)
+        block.emitted = list(made)
+        block.parameters = [graph.value(value) for value in made.inputs]
+        block.results = [graph.value(value) for value in made.outputs]
+        return block
 
     @property
     def is_outermost(self) -> bool:
@@ -292,29 +346,12 @@ class DuckBlock:
         value: DuckValue = self._graph.current().in_block(self).op(kind, *inputs)
         return value.node()
 
+    def insertNode(self, node: DuckNode) -> DuckNode:  # noqa: N802
+        if isinstance(node, EmittedNode):
+            add_to(self._graph, node, self.emitted if not self.is_outermost else None)
+        return node
+
+    appendNode = insertNode  # noqa: N815
+
     def op(self, name: str, *inputs: Any, **attributes: Any) -> Any:
         return self._graph.current().in_block(self).op(name, *inputs, **attributes)
-
-
-def _plain(attribute: ir.Attr) -> Any:
-    """What an attribute holds, as PyTorch gives it."""
-    if attribute.type is ir.AttributeType.TENSOR:
-        return to_torch(attribute.as_tensor())
-    if attribute.type is ir.AttributeType.TENSORS:
-        return [to_torch(tensor) for tensor in attribute.as_tensors()]
-    value = attribute.value
-    return list(value) if isinstance(value, tuple) else value
-
-
-def to_torch(tensor: ir.TensorProtocol) -> Any:
-    """Returns an ONNX tensor as a torch tensor."""
-    raw = getattr(tensor, "raw", None)
-    if isinstance(raw, torch.Tensor):
-        return raw
-    dtype = dtypes.from_onnx(tensor.dtype)
-    if dtype is None:
-        return tensor.numpy()
-    shape = tuple(int(dim) for dim in tensor.shape)  # type: ignore[arg-type]
-    if 0 in shape:
-        return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(bytearray(tensor.tobytes()), dtype=dtype).reshape(shape)

@@ -48,6 +48,34 @@ _LISTS_OF_NUMBERS: dict[torch.dtype | None, Callable[[], Type]] = {
 }
 
 
+def to_onnx(kind: Type) -> ir.TypeAndShape:
+    """Returns one of PyTorch's types as ONNX writes it.
+
+    Raises:
+        ValueError: If ONNX has no such type, or it says too little.
+    """
+    if isinstance(kind, torch._C.ListType | torch._C.OptionalType):
+        inner = to_onnx(kind.getElementType())
+        assert inner.type is not None
+        wrap = ir.SequenceType if isinstance(kind, torch._C.ListType) else ir.OptionalType
+        return ir.TypeAndShape(wrap(inner.type), inner.shape)
+    dtype: torch.dtype | None = kind.dtype() if isinstance(kind, torch._C.TensorType) else None
+    if dtype is None:
+        raise ValueError(f"the type {kind} is none of ONNX; give a TensorType with an element type, or a list or optional of it")
+    sizes: Sequence[int | None] | None = kind.varyingSizes()
+    shape = None if sizes is None else ir.Shape([size if size is not None else ir.SymbolicDim(None) for size in sizes])
+    return ir.TypeAndShape(ir.TensorType(dtypes.to_onnx(dtype)), shape)
+
+
+def from_onnx(kind: ir.TypeProtocol | None, shape: Sequence[Dim] | None) -> Type:
+    """Returns a type that ONNX has as PyTorch's; what is unknown of it is open."""
+    if isinstance(kind, ir.SequenceType):
+        return torch._C.ListType(from_onnx(kind.elem_type, shape))
+    if isinstance(kind, ir.OptionalType):
+        return torch._C.OptionalType(from_onnx(kind.elem_type, shape))
+    return tensor_type(None if kind is None else dtypes.from_onnx(kind.dtype), shape)
+
+
 class TypeTable:
     """Makes types of values and puts types on values.
 
@@ -66,6 +94,8 @@ class TypeTable:
         """Returns the type of a value."""
         if isinstance(value.ir.type, ir.SequenceType):
             return torch._C.ListType.ofTensors()
+        if isinstance(value.ir.type, ir.OptionalType):
+            return from_onnx(value.ir.type, value.shape)
         kind = tensor_type(value.dtype, value.shape)
         if value.ir.shape is not None:
             self._made[id(kind)] = (kind, value.ir.shape)  # the type is kept, so that its id stays its own

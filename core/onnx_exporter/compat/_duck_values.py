@@ -9,6 +9,7 @@ import onnx_ir as ir
 import torch
 
 from onnx_exporter._values import Dim, Value
+from onnx_exporter.helpers import dtypes
 
 if TYPE_CHECKING:
     from onnx_exporter.compat._duck_graph import DuckGraph
@@ -47,6 +48,14 @@ class DuckValue(Value):
     def is_pseudo(self) -> bool:
         """Whether there is no such value in the ONNX graph: a list, a string, None."""
         return self._node is not None
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether it stands for a quantized tensor: a tuple of levels, scale and zero point, and perhaps an axis."""
+        if not self.is_pseudo or self.node().kind() != "prim::TupleConstruct":
+            return False
+        parts = self.node().inputs()
+        return len(parts) in (3, 4) and dtypes.is_integral(parts[0].dtype) and dtypes.is_floating(parts[1].dtype)
 
     # What a torch._C.Value has
 
@@ -100,8 +109,9 @@ class DuckValue(Value):
         return [Use(self._graph.node_of(use.node), use.idx) for use in self.ir.uses()]
 
     def replaceAllUsesWith(self, other: DuckValue) -> None:  # noqa: N802
-        for use in self.ir.uses():
-            use.node.replace_input_with(use.idx, other.ir)
+        for use in self.uses():
+            use.user.replaceInput(use.offset, other)
+        self._graph.replace_result(self, other)
 
     def __repr__(self) -> str:
         return f"%{self.debugName() or hex(id(self.ir))}"

@@ -82,10 +82,11 @@ def install() -> Installed:
             _install_stand_in(installed)
             return installed
         _install_modules(installed)
-        for name, value in (("SymbolicContext", SymbolicContext), ("CheckerError", errors.CheckerError), *_LOG):
+        for name, value in {**_CLASSES, **_LOG, "dynamo_export": _dynamo_export}.items():
             installed.name(public, name, value)
         installed.name(_torch_onnx.find_utils(), "ONNXCheckerError", errors.CheckerError)
         installed.name(_torch_onnx.find_utils(), "is_in_onnx_export", is_in_onnx_export)
+        installed.name(_torch_onnx.find_utils(), "get_ns_op_name_from_custom_op", _parts_of_name)
         for owner in (public, _torch_onnx.find_utils()):
             installed.name(owner, "export_to_pretty_string", _export_to_pretty_string)
         installed.name(_torch_onnx.find_module("torch.onnx.errors"), "CheckerError", errors.CheckerError)
@@ -104,10 +105,30 @@ def _export_to_pretty_string(*args: Any, **kwargs: Any) -> str:
     return export_to_pretty_string(*args, **kwargs)
 
 
-_LOG = tuple(
-    (function.__name__, function)
+def _dynamo_export(model: Any, /, *args: Any, export_options: Any = None, **kwargs: Any) -> Any:
+    from onnx_exporter.compat._drop_in import dynamo_export  # as above
+
+    return dynamo_export(model, *args, export_options=export_options, **kwargs)
+
+
+def _parts_of_name(symbolic_name: str) -> tuple[str, str]:
+    namespace, _, name = symbolic_name.rpartition("::")
+    return namespace or "aten", name
+
+
+class ExportOptions:
+    """What ``dynamo_export`` is given; of it, only whether all sizes are dynamic has a meaning here."""
+
+    def __init__(self, *, dynamic_shapes: bool | None = None, **others: Any) -> None:
+        self.dynamic_shapes = dynamic_shapes
+
+
+_CLASSES = {"SymbolicContext": SymbolicContext, "CheckerError": errors.CheckerError, "ExportOptions": ExportOptions}
+
+_LOG = {
+    function.__name__: function
     for function in (_log.is_onnx_log_enabled, _log.enable_log, _log.disable_log, _log.set_log_stream, _log.log)
-)
+}
 
 
 def _install_modules(installed: Installed) -> None:
@@ -116,10 +137,11 @@ def _install_modules(installed: Installed) -> None:
         installed.module(f"torch.onnx.{name}", _torch_onnx.find_module(f"{_PRIVATE}.{name}"))
     for name in ("jit_utils", "registration", "onnx_proto_utils"):
         installed.module(f"torch.onnx._internal.{name}", _torch_onnx.find_module(f"{_PRIVATE}.{name}"))
-    _install_beartype(installed)
+    _install_empty(installed)
 
 
-def _install_beartype(installed: Installed) -> None:
+def _install_empty(installed: Installed) -> None:
+    installed.module("torch.onnx._patch_torch", ModuleType("torch.onnx._patch_torch", "Was imported for what it did to graphs."))
     beartype = ModuleType("torch.onnx._internal._beartype", "Checked types at run time; checks nothing now.")
     beartype.beartype = lambda function: function  # type: ignore[attr-defined]
     installed.module(beartype.__name__, beartype)
@@ -131,7 +153,7 @@ def _install_stand_in(installed: Installed) -> None:
     for name, module in modules().items():
         installed.module(name, module)
     installed.name(sys.modules["torch"], "onnx", sys.modules["torch.onnx"])
-    _install_beartype(installed)
+    _install_empty(installed)
 
 
 def _facade(public: ModuleType, name: str) -> ModuleType | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import sys
@@ -53,7 +54,7 @@ class SymbolicTable:
             versions = dict(self._functions[name])
             before = [version for version in versions if version <= OLDEST_OPSET]
             for version in (*sorted(before)[-1:], *(version for version in versions if version > OLDEST_OPSET)):
-                yield Entry(name, versions[version], {}, max(version, OLDEST_OPSET), by_position=True)
+                yield _entry(name, versions[version], max(version, OLDEST_OPSET))
 
 
 REGISTERED = SymbolicTable()
@@ -148,7 +149,30 @@ def _torch_entries() -> Iterator[Entry]:
     for name, versions in custom.items():
         for version, (first, last) in _spans(versions):
             if versions.overridden(version):
-                yield Entry(name, versions[version], {}, first, last_opset=last, by_position=True)
+                yield _entry(name, versions[version], first, last)
+
+
+def _entry(name: str, function: Symbolic, first: int, last: int = NEWEST_OPSET) -> Entry:
+    if name == _CONSTANT_CHUNK:
+        name, function = "aten::chunk", _for_chunk(function)
+    if _DUNDER.fullmatch(name):
+        name += "_"
+    return Entry(name, function, {}, first, last_opset=last, by_position=True)
+
+
+_DUNDER = re.compile(r"aten::__\w*[^\W_]_")
+"""Names such as ``aten::__and_``: torch.onnx takes one underscore from the end of every name."""
+
+_CONSTANT_CHUNK = "prim::ConstantChunk"
+"""What ``aten::chunk`` is to torch.onnx: an operator whose numbers are attributes, which it passes as keywords."""
+
+
+def _for_chunk(function: Symbolic) -> Symbolic:
+    @functools.wraps(function)
+    def symbolic(g: Any, x: Any, chunks: Any, dim: Any) -> Any:
+        return function(g, x, chunks=chunks.item(), dim=dim.item())
+
+    return symbolic
 
 
 def _spans(versions: Iterable[int]) -> Iterator[tuple[int, tuple[int, int]]]:

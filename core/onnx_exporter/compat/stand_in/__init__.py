@@ -13,6 +13,7 @@ from onnx_exporter import errors
 from onnx_exporter._enums import OperatorExportTypes, TrainingMode
 from onnx_exporter._modes import select_model_mode_for_export
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
+from onnx_exporter._version import core_version
 from onnx_exporter.compat import _log, symbolic_registry, utils
 from onnx_exporter.compat._calling import SymbolicContext
 from onnx_exporter.compat._drop_in import export_like_torch
@@ -20,7 +21,8 @@ from onnx_exporter.compat._duck_context import DuckContext
 from onnx_exporter.compat._program import ONNXProgram
 from onnx_exporter.compat._running import FALLBACK_GLOBALS, is_in_onnx_export
 from onnx_exporter.compat._symbolics import register_custom_op_symbolic, unregister_custom_op_symbolic
-from onnx_exporter.compat.stand_in import _helper, _types
+from onnx_exporter.compat.stand_in import _helper, _operators, _quantization, _types, _values
+from onnx_exporter.compat.stand_in._opsets import symbolic_function
 
 _make_enum: Any = enum.IntEnum
 TensorProtoDataType: Any = _make_enum("TensorProtoDataType", {member.name: int(member) for member in ir.DataType})
@@ -38,11 +40,12 @@ def modules() -> dict[str, ModuleType]:
             "torch.onnx.utils", {**{name: getattr(utils, name) for name in utils.__all__}, "export": _export_by_tracing}
         ),
         "torch.onnx.operators": _module("torch.onnx.operators", _OPERATORS),
-        "torch.onnx.symbolic_helper": _helper,
+        "torch.onnx.symbolic_helper": _module("torch.onnx.symbolic_helper", _symbolic_helper()),
         "torch.onnx.symbolic_registry": symbolic_registry,
         "torch.onnx._type_utils": _types,
         "torch.onnx._globals": globals_,
         "torch.onnx._internal": _module("torch.onnx._internal", {}),
+        "torch._C._onnx": _module("torch._C._onnx", _ENUMERATIONS),
         # PyTorch's tracer itself imports these when it comes to an autograd.Function
         "torch.onnx.__init__": public,
         "torch.onnx._internal.torchscript_exporter": _module("torch.onnx._internal.torchscript_exporter", {}),
@@ -52,9 +55,22 @@ def modules() -> dict[str, ModuleType]:
     }
     for opset in range(OLDEST_OPSET, NEWEST_OPSET + 1):
         name = f"torch.onnx.symbolic_opset{opset}"
-        made[name] = _module(name, {"__getattr__": _operator})
+        made[name] = _module(name, {"__getattr__": symbolic_function})
     return made
 
+
+def _symbolic_helper() -> dict[str, Any]:
+    """Returns the names of ``torch.onnx.symbolic_helper``."""
+    parts = (_values, _operators, _quantization, _helper)
+    names = {name: value for part in parts for name, value in vars(part).items() if not name.startswith("__")}
+    return names | {"__getattr__": _helper.__getattr__}
+
+
+_ENUMERATIONS = {
+    "OperatorExportTypes": OperatorExportTypes,
+    "TrainingMode": TrainingMode,
+    "TensorProtoDataType": TensorProtoDataType,
+}
 
 _PUBLIC = {
     "export": export_like_torch,
@@ -67,15 +83,14 @@ _PUBLIC = {
     "disable_log": _log.disable_log,
     "set_log_stream": _log.set_log_stream,
     "log": _log.log,
-    "OperatorExportTypes": OperatorExportTypes,
-    "TrainingMode": TrainingMode,
-    "TensorProtoDataType": TensorProtoDataType,
+    **_ENUMERATIONS,
     "JitScalarType": _types.JitScalarType,
     "SymbolicContext": SymbolicContext,
     "ONNXProgram": ONNXProgram,
     "OnnxExporterError": errors.ExportError,
     "CheckerError": errors.CheckerError,
     "producer_name": "onnx-exporter",
+    "producer_version": core_version(),
     "export_to_pretty_string": utils.export_to_pretty_string,
 }
 
@@ -95,17 +110,6 @@ def _module(name: str, names: dict[str, Any]) -> ModuleType:
     module = ModuleType(name, "Given by onnx_exporter.compat.install().")
     vars(module).update(names)
     return module
-
-
-def _operator(name: str) -> Any:
-    """The symbolic function of an operator: whatever converts it at the target opset."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-
-    def symbolic(g: Any, *args: Any, **kwargs: Any) -> Any:
-        return g.call(f"aten::{name}", *args, **kwargs)
-
-    return symbolic
 
 
 def _onnx_symbolic(name: str, opset: int | list[int], decorate: Any = None, custom: bool = True) -> Any:
