@@ -323,6 +323,12 @@ class Engine:
             inner._position = position
             candidate = candidates[position]
             signature, function = candidate.entry.signature, candidate.entry.function
+            if len(args) > len(signature) and not candidate.entry.by_position:
+                declined = declined or SymbolicError(
+                    f"{candidate.entry.name} is called with {len(args)} arguments; its function at {candidate.entry.place} "
+                    f"takes {len(signature)}: name the overload that is meant"
+                )
+                continue
             given = {**dict(zip(signature, args, strict=False)), **kwargs}
             inner.arguments = given
             try:

@@ -248,6 +248,7 @@ def test_a_bug_in_a_symbolic_function_is_no_missing_operator():
         (lambda g, x: g.op("Cast", x, to=7), "gave torch.int64, PyTorch gives torch.float32"),
         (lambda g, x: g.op("Flatten", x, axis=0), "PyTorch gives"),
         (lambda g, x: (), "has 1 results, its symbolic function gave 0"),
+        (lambda g, x: g.call("aten::size", x, 1), r"aten::size is called with 2 arguments.*takes 1: name the overload"),
     ],
 )
 def test_nodes_that_onnx_does_not_allow(make, message):
