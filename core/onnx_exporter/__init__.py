@@ -3,13 +3,14 @@
 from onnx_exporter._builder import Origin
 from onnx_exporter._comparison import Comparison
 from onnx_exporter._context import GraphContext
+from onnx_exporter._discovery import PluginInfo, installed_plugins
 from onnx_exporter._enums import OperatorExportTypes, TrainingMode
 from onnx_exporter._export import DEFAULT_OPSET, export
 from onnx_exporter._modes import select_model_mode_for_export
 from onnx_exporter._optable import OpTable
-from onnx_exporter._plugins import PluginInfo, installed_plugins
 from onnx_exporter._pretty_string import export_to_pretty_string
 from onnx_exporter._result import ExportResult
+from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue
 from onnx_exporter._values import Value
 from onnx_exporter._warnings import ExportWarning
 from onnx_exporter.compat import is_in_onnx_export, symbolic_registry, utils
@@ -49,6 +50,9 @@ __all__ = [
     "PluginError",
     "PluginInfo",
     "RegistrationError",
+    "SourceGraph",
+    "SourceNode",
+    "SourceValue",
     "SymbolicContext",
     "SymbolicError",
     "TrainingMode",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
+import torch
 
 from onnx_exporter._builder import Builder
 from onnx_exporter._context import GraphContext
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from onnx_exporter._engine import Engine
 
 _FIRST_WITH_UNEQUAL_SHAPES = 11
+_FIRST_WITH_LISTS = 13
+_FIRST_WITH_IDENTITY_OF_LISTS = 14
 
 _COMPARISONS: dict[str, Callable[..., Any]] = {
     "Equal": operator.eq,
@@ -40,6 +43,10 @@ def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
     known = _proven(engine.value(condition).ir) if isinstance(condition, SourceValue) else condition
     if known is not None:
         return convert_block(engine, node.blocks[0 if known else 1])
+    if any(output.type.is_list for output in node.outputs) and engine.builder.opset < _FIRST_WITH_LISTS:
+        reason = f"its branches give lists of tensors of different lengths, which If can from opset {_FIRST_WITH_LISTS} on"
+        engine.failures.note(node, [reason])
+        return None
     test = engine.value(condition)
     context = GraphContext(engine, engine.builder, node, node.arguments, [])
     graphs: list[ir.Graph | None] = []
@@ -119,7 +126,25 @@ def convert_block(engine: Engine, block: SourceGraph) -> list[Value] | None:
     engine.nodes(block.nodes)
     if any(output in engine.tainted for output in block.outputs):
         return None
-    return [engine.value(output) for output in block.outputs]
+    free = {id(result) for node in engine.builder.nodes for result in node.outputs}
+    return [_own_list(engine, output, free) if output.type.is_list else engine.value(output) for output in block.outputs]
+
+
+def _own_list(engine: Engine, output: SourceValue, free: set[int]) -> Value:
+    """A list that a block gives; Identity, for one from outside or given twice, takes lists from opset 14 on only.
+
+    Args:
+        engine: The engine.
+        output: The list.
+        free: Ids of what the block has made and not given yet.
+    """
+    value, builder = engine.value(output), engine.builder
+    if id(value.ir) in free or builder.opset >= _FIRST_WITH_IDENTITY_OF_LISTS or value.dtype is None:
+        free.discard(id(value.ir))
+        return value
+    item = engine.tensor(torch.zeros(0, dtype=value.dtype))
+    (longer,) = builder.add("SequenceInsert", [value, item], {})
+    return builder.add("SequenceErase", [longer], {})[0]
 
 
 def _join_types(engine: Engine, value: Value, first: Value, second: Value) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import onnx_ir as ir
 from onnx_exporter import _dims, _elements, _inference
 from onnx_exporter._attributes import make_attributes
 from onnx_exporter._values import Dim, Value
+from onnx_exporter._version import OWN_DISTRIBUTION, core_version
 
 
 class NodeError(Exception):
@@ -37,6 +39,7 @@ class Origin:
         module: Path of the module in the user's model.
         source: ``file:line`` in the user's model.
         op: The torch operator.
+        plugin_version: Version of the plugin's distribution, "" where it has none.
     """
 
     plugin: str = ""
@@ -45,6 +48,7 @@ class Origin:
     module: str = ""
     source: str = ""
     op: str = ""
+    plugin_version: str = ""
 
     def metadata(self) -> dict[str, str]:
         """The non-empty facts, as the file's ``metadata_props`` carry them."""
@@ -59,6 +63,31 @@ class Origin:
 
 CALLS = "onnx_exporter.calls"
 """Key of a node's `meta`, which no file holds: the calls of modules around what it came from."""
+
+_PASSED_OVER = ("onnx_exporter._builder", "onnx_exporter._context", "contextlib")
+"""Modules through which nodes are made, but which ask for none themselves."""
+
+
+@functools.cache
+def place_in_package(module: str, filename: str) -> str:
+    """The path of a source file from its top package on, so that a file does not tell where plugins are installed."""
+    inside = module.replace(".", "/")
+    plain = filename.replace("\\", "/")
+    for ending in (f"{inside}.py", f"{inside}/__init__.py"):
+        if plain.endswith(f"/{ending}"):
+            return ending
+    return filename
+
+
+def own_origin(module: str = "", source: str = "", op: str = "") -> Origin:
+    """Returns the origin of a node that the exporter itself makes, in the function that asks for it."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"] in _PASSED_OVER:
+        frame = frame.f_back
+    name, code = frame.f_globals["__name__"], frame.f_code
+    line = f"{place_in_package(name, code.co_filename)}:{frame.f_lineno}"
+    return Origin(OWN_DISTRIBUTION, f"{name}.{code.co_name}", line, module, source, op, core_version())
+
 
 _METADATA_KEYS = tuple((field.name, Origin.key(field.name)) for field in dataclasses.fields(Origin))
 
@@ -177,20 +206,21 @@ class Builder:
         *,
         outputs: int = 1,
         domain: str = "",
-        origin: Origin = Origin(),
+        origin: Origin | None = None,
         calls: tuple[str, ...] = (),
         fold: bool = True,
         keep_empty: bool = False,
     ) -> tuple[Value, ...]:
         """Appends a node or, if `fold`, returns what is known without one.
 
-        Inputs that are left out at the end are dropped unless `keep_empty`. `calls` are those of modules around what the
-        node comes from.
+        Without an `origin` it comes from the function that asks for it. Inputs that are left out at the end are dropped
+        unless `keep_empty`. `calls` are those of modules around what the node comes from.
 
         Raises:
             NodeError: If the node does not fit its schema.
             TypeNotSupported: If the operator does not take an input's type, or make the output's, at the target opset.
         """
+        origin = origin or own_origin()
         while inputs and inputs[-1] is None and not keep_empty:
             inputs = inputs[:-1]
         schema = self._schema(op_type, domain)
@@ -199,7 +229,7 @@ class Builder:
         except ValueError as error:
             raise NodeError(f"{op_type}: {error}") from None
         if schema is not None:
-            _check(schema, inputs, outputs)
+            check_node(schema, inputs, outputs)
             _check_target(schema, attrs)
         elements = key = None
         if fold and outputs == 1 and not domain and op_type in _elements.RULES:
@@ -311,7 +341,7 @@ def _allowed_types(schema: onnx.defs.OpSchema) -> tuple[tuple[str, frozenset[str
     return tuple((item.type_str, frozenset(item.types)) for item in schema.inputs)
 
 
-def _check(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outputs: int) -> None:
+def check_node(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outputs: int) -> None:
     """Checks counts and element types against the schema."""
     if not schema.min_input <= len(inputs) <= schema.max_input:
         raise NodeError(f"{schema.name} takes {schema.min_input} to {schema.max_input} inputs, got {len(inputs)}")
@@ -327,7 +357,7 @@ def _check(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outputs: 
         variable, allowed = formal[min(index, last)]
         kind = f"tensor({_TYPE_NAMES[value.ir.dtype]})"
         if kind not in allowed:
-            raise TypeNotSupported(f"{schema.name} (ai.onnx {schema.since_version}) takes no {kind[7:-1]} as input {index}")
+            raise TypeNotSupported(f"{schema.name} ({schema.domain or 'ai.onnx'} {schema.since_version}) takes no {kind[7:-1]} as input {index}")
         if index >= last and heterogeneous:
             continue
         if bound.setdefault(variable, kind) != kind:
@@ -341,7 +371,7 @@ def _check_target(schema: onnx.defs.OpSchema, attributes: Mapping[str, ir.Attr])
     for name in ("to", "dtype"):
         if name in attributes and attributes[name].type == ir.AttributeType.INT:
             kind = _TYPE_NAMES[ir.DataType(attributes[name].as_int())]
-            if f"tensor({kind})" not in schema.outputs[0].types:
+            if not any(f"tensor({kind})" in allowed for allowed in schema.outputs[0].types):
                 raise TypeNotSupported(f"{schema.name} (ai.onnx {schema.since_version}) makes no {kind}")
 
 

@@ -15,7 +15,8 @@ from onnx_exporter._fallback import FALLBACKS
 from onnx_exporter._finish import finish
 from onnx_exporter._frontends._dynamic import DynamicAxes, check_dynamic_names, normalise_axes
 from onnx_exporter._local_functions import extract_functions
-from onnx_exporter._plugins import PluginSet, core_version
+from onnx_exporter._passes import run_onnx_passes, run_source_passes
+from onnx_exporter._plugins import PluginSet
 from onnx_exporter._result import metadata_of
 from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.fold import fold_constants
@@ -25,6 +26,7 @@ from onnx_exporter._source.simplify import simplify
 from onnx_exporter._source.statistics import show_updates
 from onnx_exporter._source.weights import weights_of
 from onnx_exporter._text import note_sources
+from onnx_exporter._version import core_version
 from onnx_exporter._warnings import warn
 from onnx_exporter.errors import ArgumentError, CaptureError
 from onnx_exporter.helpers import dtypes
@@ -48,9 +50,7 @@ def purify(graph: SourceGraph, plugin_set: PluginSet, *, fold_weights: bool = Tr
     graph = functionalize(show_updates(graph))
     graph = cleanup(graph)
     graph = simplify(fold_constants(graph, weights=() if fold_weights else None))
-    for source_pass in plugin_set.passes("source"):
-        graph = source_pass(graph)
-    return cleanup(graph)
+    return cleanup(run_source_passes(plugin_set, graph))
 
 
 def convert(
@@ -118,8 +118,7 @@ def convert(
     }
     listed = weights if weights_as_inputs else ()
     model = finish(builder, graph_inputs, outputs, names, axes, metadata_of(plugin_set, opset), core_version(), listed)
-    for onnx_pass in plugin_set.passes("onnx"):
-        onnx_pass(model)
+    run_onnx_passes(plugin_set, model)
     if modules_as_functions:
         extract_functions(model, modules_as_functions, builder.constants, versions)
     if notes_sources:

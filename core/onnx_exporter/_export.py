@@ -26,7 +26,7 @@ def export(
     training: TrainingMode = TrainingMode.EVAL,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
-    operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX,
+    operator_export_type: OperatorExportTypes | None = None,
     opset_version: int | None = None,
     do_constant_folding: bool = True,
     dynamic_axes: DynamicAxes | None = None,
@@ -45,7 +45,7 @@ def export(
     verify_args: Sequence[Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
+    custom_op_libraries: Sequence[str | os.PathLike[str] | type[Any]] = (),
     doc_string: str | None = None,
     producer_name: str | None = None,
     metadata_props: Mapping[str, str] | None = None,
@@ -73,8 +73,8 @@ def export(
         input_names: Names of the inputs, in order; those left out get the names of forward's parameters. Names
             beyond the inputs are for the weights, in the order of the state dict.
         output_names: Names of the outputs, in order; those left out are ``output_0``, ``output_1``, ...
-        operator_export_type: ``ONNX`` converts every operator or fails. ``ONNX_FALLTHROUGH`` leaves those that nobody
-            converts as they are, in a domain named after their namespace. ``ONNX_ATEN_FALLBACK`` makes
+        operator_export_type: ``ONNX`` (the default) converts every operator or fails. ``ONNX_FALLTHROUGH`` leaves those
+            that nobody converts as they are, in a domain named after their namespace. ``ONNX_ATEN_FALLBACK`` makes
             ``org.pytorch.aten::ATen`` nodes of those, ``ONNX_ATEN`` of every ATen operator.
         opset_version: Version of ai.onnx, 7 to 28; `DEFAULT_OPSET` unless given.
         do_constant_folding: Whether what is computed from weights alone is stored computed. What is computed from the
@@ -91,14 +91,16 @@ def export(
         dynamic_shapes: Dynamic axes in a structure like the arguments', as ``torch.export.export`` takes it: ``Dim``,
             ``Dim.AUTO``, ``Dim.DYNAMIC`` or a name for each. Limits of a ``Dim`` are kept in the file's metadata.
         external_data: Whether weights go to a file of their own (``<f>.data``); by itself only past 2 GB.
-        plugins: ``"no:NAME"`` leaves a plugin out, ``"NAME"`` insists on it; an `OpTable` or an object with hooks
-            takes part in this export only.
-        prefer: Plugins that go first and may replace built-in operators.
+        plugins: ``"NAME"`` insists on a plugin, whose passes and option defaults then act too; ``"no:NAME"`` leaves one out,
+            ``"no:*"`` all that are not named. The path of a ``.py`` file, an `OpTable` or an object with hooks takes part in
+            this export only. A file ``onnx_exporter_plugins.py`` beside the running script takes part by itself.
+        prefer: Plugins that go first, in this order, and may replace built-in operators.
         verify: Whether to run the file under ONNX Runtime and compare with PyTorch, also at other sizes.
         verify_args: Further arguments (each like `args`) to verify with, in place of sizes made up.
         rtol: Relative tolerance of the comparison; by element type unless given.
         atol: Absolute tolerance of the comparison; by element type unless given.
-        custom_op_libraries: Shared libraries with custom operators, for ONNX Runtime to verify with.
+        custom_op_libraries: What verification needs for custom operators: shared libraries for ONNX Runtime, or classes that
+            derive from ``onnx.reference.op_run.OpRun``, with which ONNX's reference then runs the file.
         doc_string: The file's ``doc_string``.
         producer_name: The file's ``producer_name``; ``onnx-exporter`` unless given.
         metadata_props: Further ``metadata_props`` of the file.

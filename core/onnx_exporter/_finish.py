@@ -9,13 +9,12 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnx_exporter._builder import Builder, Origin
+from onnx_exporter._builder import Builder, own_origin
 from onnx_exporter._dims import is_anonymous
 from onnx_exporter._inference import is_misjudged
 from onnx_exporter._nodes import with_inner
 from onnx_exporter._values import Value
-
-PRODUCER = "onnx-exporter"
+from onnx_exporter._version import OWN_DISTRIBUTION
 
 
 def finish(
@@ -71,7 +70,7 @@ def finish(
     return ir.Model(
         graph,
         ir_version=ir_version,
-        producer_name=PRODUCER,
+        producer_name=OWN_DISTRIBUTION,
         producer_version=producer_version,
         metadata_props=dict(metadata),
         functions=functions,
@@ -107,7 +106,7 @@ def _name_outputs(builder: Builder, inputs: Sequence[Value], outputs: Sequence[V
             value.ir.name = name
             results.append(value.ir)
         else:
-            (copy,) = builder.add("Identity", [value], {}, origin=Origin(plugin=PRODUCER), fold=False)
+            (copy,) = builder.add("Identity", [value], {}, fold=False)
             copy.ir.name = name
             results.append(copy.ir)
     return results
@@ -173,7 +172,7 @@ def _constant_of_halves(builder: Builder, value: ir.Value, array: np.ndarray[Any
 
 def _own_node(op_type: str, inputs: Sequence[ir.Value], output: ir.Value, *attributes: ir.Attr) -> ir.Node:
     """A node that no symbolic function made."""
-    metadata = Origin(plugin=PRODUCER).metadata()
+    metadata = own_origin().metadata()
     return ir.Node("", op_type, inputs, attributes, outputs=[output], name=output.name, metadata_props=metadata)
 
 

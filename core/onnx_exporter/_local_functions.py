@@ -9,8 +9,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from onnx_exporter._builder import Origin
-from onnx_exporter._finish import PRODUCER
+from onnx_exporter._builder import own_origin
 from onnx_exporter._function_forms import PLAIN, annotated_attributes, contents_of, form_of, value_attribute
 from onnx_exporter._module_calls import Call, Item, calls_of
 from onnx_exporter._nodes import captured_by, graphs_of, with_inner
@@ -222,7 +221,7 @@ class _Extraction:
         structure = self._structure_of[call]
         name = _unique(f"{call.path}/{structure.name}" if call.path else structure.name, self._node_names)
         self._node_names.add(name)
-        metadata = Origin(plugin=PRODUCER, module=call.path).metadata()
+        metadata = own_origin(module=call.path).metadata()
         return ir.Node(structure.domain, structure.name, inputs, attributes, outputs=outputs, name=name, metadata_props=metadata)
 
     def is_small(self, value: ir.Value) -> bool:
@@ -271,7 +270,8 @@ class _Body:
         key = attribute.ref_attr_name if attribute.is_ref() else value
         if key not in self._constants:
             made = ir.Value(name=value.name if key is value else f"{value.name}/{key}")
-            node = ir.Node("", "Constant", [], [attribute], outputs=[made], name=made.name)
+            metadata = own_origin().metadata()
+            node = ir.Node("", "Constant", [], [attribute], outputs=[made], name=made.name, metadata_props=metadata)
             self._constant_nodes.append(node)
             self._constants[key] = made
         return self._constants[key]

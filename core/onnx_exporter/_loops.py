@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Shape = list[Dim | None] | None
 
 _FIRST_THAT_MAY_CARRY_NOTHING = 11
+_FIRST_WITH_LISTS = 13
 
 
 def convert_loop(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
@@ -44,8 +45,14 @@ class _Loop:
         self._carries_nothing = not self._carried and engine.builder.opset < _FIRST_THAT_MAY_CARRY_NOTHING
 
     def convert(self) -> Sequence[Value] | None:
+        if any(value.type.is_list for value in self._carried) and self._engine.builder.opset < _FIRST_WITH_LISTS:
+            reason = f"it carries a list whose length the data decide, which Loop can from opset {_FIRST_WITH_LISTS} on"
+            self._engine.failures.note(self._node, [reason])
+            return None
         initial = [self._typed(value, inner) for value, inner in zip(self._node.arguments["carried"], self._carried, strict=True)]
-        shapes: list[Shape] = [_shape(value) for value in initial]
+        shapes: list[Shape] = [
+            None if inner.type.is_list else _shape(value) for value, inner in zip(initial, self._carried, strict=True)
+        ]
         proven = [_proven(shape, inner) for shape, inner in zip(shapes, self._carried, strict=True)]
         while True:
             try:
@@ -81,7 +88,9 @@ class _Loop:
     def _typed(self, value: SourceValue, inner: SourceValue) -> Value:
         """What the loop begins with, in the element type that it has in each round."""
         converted = self._engine.value(value)
-        return converted if inner.type.dtype is None else emit.cast(self._context, converted, inner.type.dtype)
+        if inner.type.dtype is None or inner.type.is_list:
+            return converted
+        return emit.cast(self._context, converted, inner.type.dtype)
 
     def _bounds(self) -> tuple[Value | None, Value]:
         """The largest number of rounds, None if there is none, and whether there is a first."""
@@ -109,6 +118,8 @@ class _Loop:
             index, _, *starts = body.inputs
             engine.env[self._body.inputs[0]] = Value(index.ir, is_number=True)
             for inner, start in zip(self._carried, starts, strict=False):
+                if inner.type.is_list and start.ir.type is not None:
+                    start.ir.type = ir.SequenceType(start.ir.type)
                 engine.env[inner] = Value(start.ir, is_number=inner.type.is_number)
             outputs = convert_block(engine, self._body)
             if outputs is not None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import CodeType
 from typing import Any, TypeVar
 
 from onnx_exporter._arguments import Signature, parse_signature
+from onnx_exporter._discovery import plugin_packages
 from onnx_exporter.errors import RegistrationError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -71,6 +73,8 @@ class Passthrough:
     rename: Mapping[str, str]
     opset: int
     replaces: bool = False
+    module: str = ""
+    place: str = ""
 
     def matches(self, name: str) -> bool:
         return fnmatchcase(name, self.pattern)
@@ -93,6 +97,8 @@ class OpTable:
         self._entries: dict[str, Entry] = {}
         self._python_ops: dict[str, Entry] = {}
         self._passthroughs: list[Passthrough] = []
+        self._package = _calling_package(2)
+        self._owner = ""
 
     def op(self, *names: str, promote: tuple[str, ...] = (), float_result: bool = False) -> Callable[[Function], Function]:
         """Registers the decorated symbolic function for the operators `names`. Added in 0.1.
@@ -103,8 +109,9 @@ class OpTable:
             float_result: Integers among the promoted parameters become the default float type.
 
         Raises:
-            RegistrationError: If a name is malformed or taken, or an annotation is no converter.
+            RegistrationError: If a name is malformed or taken, an annotation is no converter, or the table is another plugin's.
         """
+        self._check_mine()
         return self._decorator(self._entries, names, _NAME, promote, float_result)
 
     def python_op(self, *names: str) -> Callable[[Function], Function]:
@@ -113,6 +120,7 @@ class OpTable:
         The handler's parameters are named like those of the class's ``forward`` (without ``ctx``). It goes
         before the class's own ``symbolic``.
         """
+        self._check_mine()
         return self._decorator(self._python_ops, names, re.compile(r"([\w.]+:)?\w+"), (), False)
 
     def _decorator(
@@ -157,13 +165,44 @@ class OpTable:
             rename: ONNX operator type for a torch operator's name, where it differs.
 
         Raises:
-            RegistrationError: If the pattern has no namespace or the domain is ai.onnx.
+            RegistrationError: If the pattern has no namespace, the domain is ai.onnx, or the table is another plugin's.
         """
+        self._check_mine()
         if not isinstance(pattern, str) or "::" not in pattern:
             raise RegistrationError(f"passthrough pattern {pattern!r} needs a namespace, as in 'acme::*'")
         if domain in ("", "ai.onnx"):
             raise RegistrationError("passthrough needs a domain of its own; ai.onnx is the standard's")
-        self._passthroughs.append(Passthrough(pattern, domain, version, dict(rename or {}), self.opset, self.replaces))
+        caller = sys._getframe(1)
+        module, place = str(caller.f_globals.get("__name__", "")), f"{caller.f_code.co_filename}:{caller.f_lineno}"
+        rule = Passthrough(pattern, domain, version, dict(rename or {}), self.opset, self.replaces, module, place)
+        self._passthroughs.append(rule)
+
+    def _check_mine(self) -> None:
+        """Refuses what would change a table that is in use, or another plugin's."""
+        package = _calling_package(3)
+        if package != self._package and self._package in plugin_packages():
+            raise RegistrationError(
+                f"{package} adds to a table that {self._package} made; make one of your own (replaces=True takes over names)"
+            )
+        if self._owner:
+            raise RegistrationError(
+                f"the table is in use by plugin {self._owner!r} and takes nothing more; add to it while the plugin is imported"
+            )
+
+    def _freeze(self, owner: str) -> None:
+        """Has the table take nothing more.
+
+        Args:
+            owner: The plugin that contributes it.
+        """
+        self._owner = owner
+
+    def _copy(self) -> OpTable:
+        """Returns a table with what this one holds now."""
+        made = OpTable(self.opset, replaces=self.replaces)
+        made._entries, made._python_ops = dict(self._entries), dict(self._python_ops)
+        made._passthroughs = list(self._passthroughs)
+        return made
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -185,3 +224,8 @@ class OpTable:
 
     def __repr__(self) -> str:
         return f"OpTable(opset={self.opset}, {len(self._entries)} operators)"
+
+
+def _calling_package(depth: int) -> str:
+    """The top package of the code that runs so many calls up."""
+    return str(sys._getframe(depth).f_globals.get("__name__", "")).partition(".")[0]

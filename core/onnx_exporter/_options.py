@@ -12,6 +12,7 @@ import torch
 from onnx_exporter._convert import checked_custom_opsets
 from onnx_exporter._enums import OperatorExportTypes, TrainingMode, as_operator_export_type, as_training_mode
 from onnx_exporter._frontends._dynamic import unnamed
+from onnx_exporter._loading import OPTIONS as PLUGIN_OPTIONS
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
 from onnx_exporter._warnings import warn
 from onnx_exporter.errors import ArgumentError
@@ -20,6 +21,8 @@ DEFAULT_OPSET = 18
 """The opset that is written unless another is asked for."""
 
 _FIRST_OPSET_OF_FUNCTIONS = 15
+_RESERVED = "onnx_exporter."
+"""How metadata keys begin that are not the user's."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class Options:
     verify_args: Sequence[Any] | None = None
     rtol: float | None = None
     atol: float | None = None
-    custom_op_libraries: Sequence[str | os.PathLike[str]] = ()
+    custom_op_libraries: Sequence[str | os.PathLike[str] | type[Any]] = ()
     doc_string: str | None = None
     producer_name: str | None = None
     metadata_props: Any = None
@@ -87,6 +90,47 @@ class Options:
         Raises:
             ArgumentError: If one is wrong, or two contradict each other.
         """
+        self._check()
+        if lists := unnamed(self.dynamic_axes if isinstance(self.dynamic_axes, Mapping) else None):
+            warn(
+                f"dynamic_axes gives no names for the axes of {', '.join(map(repr, lists))}; they are called "
+                f"{lists[0]}_dynamic_axes_1 and so on. Give a dict from axis to name to choose, and to say which are equal",
+            )
+        return self._normalised()
+
+    def with_defaults(self, default_of: Callable[[str], tuple[Any, Any] | None]) -> Options:
+        """Returns the options with defaults, those of plugins first, for those that were not given.
+
+        Args:
+            default_of: Returns the value for an option and the plugin that states it, or None.
+
+        Raises:
+            ArgumentError: If a value is wrong, or contradicts what was given.
+        """
+        given = {name for name in PLUGIN_OPTIONS if getattr(self, name) is not None}
+        if self.dynamo is not None:
+            given.add("capture")
+        stated = {name: default for name in PLUGIN_OPTIONS if name not in given and (default := default_of(name)) is not None}
+        options = dataclasses.replace(self, **{name: value for name, (value, _) in stated.items()})
+        try:
+            options._check()
+            options = options._normalised()
+        except ArgumentError as error:
+            whose = ", ".join(f"{name}={value!r} of plugin {plugin}" for name, (value, plugin) in stated.items())
+            raise ArgumentError(f"{error}\n  defaults that plugins state: {whose}") from None
+        return dataclasses.replace(options, operator_export_type=as_operator_export_type(options.operator_export_type))
+
+    def _normalised(self) -> Options:
+        return dataclasses.replace(
+            self,
+            custom_opsets=None if self.custom_opsets is None else checked_custom_opsets(self.custom_opsets),
+            training=as_training_mode(self.training),
+            operator_export_type=(
+                None if self.operator_export_type is None else as_operator_export_type(self.operator_export_type)
+            ),
+        )
+
+    def _check(self) -> None:
         opset = self.opset_version
         if opset is not None and (
             not isinstance(opset, int) or isinstance(opset, bool) or not OLDEST_OPSET <= opset <= NEWEST_OPSET
@@ -100,17 +144,6 @@ class Options:
         self._check_mappings()
         self._check_functions()
         self._check_verification()
-        if lists := unnamed(self.dynamic_axes if isinstance(self.dynamic_axes, Mapping) else None):
-            warn(
-                f"dynamic_axes gives no names for the axes of {', '.join(map(repr, lists))}; they are called "
-                f"{lists[0]}_dynamic_axes_1 and so on. Give a dict from axis to name to choose, and to say which are equal",
-            )
-        return dataclasses.replace(
-            self,
-            custom_opsets=checked_custom_opsets(self.custom_opsets),
-            training=as_training_mode(self.training),
-            operator_export_type=as_operator_export_type(self.operator_export_type),
-        )
 
     def _check_flags(self) -> None:
         for name in ("export_params", "do_constant_folding", "autograd_inlining"):
@@ -133,6 +166,10 @@ class Options:
         texts = [text for pair in props.items() for text in pair] if isinstance(props, Mapping) else []
         if not isinstance(props, Mapping | None) or not all(isinstance(text, str) for text in texts):
             raise ArgumentError(f"metadata_props must be a dict of strings to strings, got {props!r}")
+        if reserved := sorted(key for key in props or {} if key.startswith(_RESERVED)):
+            raise ArgumentError(
+                f"metadata_props has {reserved[0]!r}; keys that start with {_RESERVED!r} say how the file was made"
+            )
 
     def _check_functions(self) -> None:
         given = self.export_modules_as_functions

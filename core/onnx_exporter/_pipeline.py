@@ -115,13 +115,13 @@ class _Export:
 
     def _capture(self, inputs: ModelInputs) -> tuple[Captured, ModelInputs]:
         """Returns the captured graph, and the inputs without those axes that turned out fixed."""
+        if isinstance(self.module, Scripted):  # whatever capture is asked for: torch.export takes no TorchScript
+            return capture_script(self.module, inputs), inputs
         if self.options.by_export or isinstance(self.module, torch.export.ExportedProgram):
             from onnx_exporter._frontends.exported_program import capture_export, settle_automatic
 
             inputs = settle_automatic(self.module, inputs)
             return capture_export(self.module, inputs), inputs
-        if isinstance(self.module, Scripted):
-            return capture_script(self.module, inputs), inputs
         from onnx_exporter._frontends.trace import capture_trace
 
         return capture_trace(self.module, inputs), inputs
@@ -182,6 +182,7 @@ class _Export:
                 ranges=ranges,
                 weights=self.weights,
                 alt_args=[_alternative(module, args) for args in options.verify_args or ()],
+                flatten=captured.flatten,
                 rtol=options.rtol,
                 atol=options.atol,
                 custom_op_libraries=[*options.custom_op_libraries, *self.plugin_set.custom_op_libraries(result.plugins)],

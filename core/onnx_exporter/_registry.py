@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import enum
-import itertools
+import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CodeType
 from typing import Any
 
-from onnx_exporter._optable import Entry, OpTable, Passthrough
-from onnx_exporter.errors import RegistrationError
+from onnx_exporter._clashes import check_entries, check_handlers, check_rules
+from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET, Entry, OpTable, Passthrough
 
 
 class Precedence(enum.IntEnum):
@@ -34,9 +35,12 @@ class Provider:
         distribution: Name of the distribution it came in.
         version: Version of that distribution.
         precedence: Its rank.
+        position: Its place among those of its rank.
         tables: What it contributes.
         entries: Functions that it contributes besides, each with opsets of its own.
         fallback: Its hook for operators that nobody converts, if it has one.
+        python_op: Its hook for ``autograd.Function`` classes that no table names, if it has one.
+        opsets: The opsets that it says it is for; at others it is not asked.
     """
 
     name: str
@@ -46,9 +50,62 @@ class Provider:
     tables: tuple[OpTable, ...] = ()
     entries: tuple[Entry, ...] = ()
     fallback: Callable[..., Any] | None = None
+    python_op: Callable[..., Any] | None = None
+    opsets: frozenset[int] = frozenset(range(OLDEST_OPSET, NEWEST_OPSET + 1))
+    position: int = 0
 
     def __str__(self) -> str:
         return f"{self.name} ({self.distribution} {self.version})" if self.distribution else self.name
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Where it stands among all; the lowest goes first."""
+        return self.precedence, self.position
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether it is an opset package."""
+        return self.precedence is Precedence.OPSET
+
+    @property
+    def is_preferred(self) -> bool:
+        """Whether the caller has put it before all others that are installed."""
+        return self.precedence is Precedence.PREFERRED
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether it takes part only because it is installed."""
+        return self.precedence is Precedence.PLUGIN
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Via:
+    """Who converts a node where no function of a table does.
+
+    Attributes:
+        name: Who it is, for messages.
+        plugin: The plugin.
+        version: Version of its distribution.
+        module: Where what of it converts the node is.
+        title: Name of that.
+        code: The code of that, if the node's line is one in it.
+        place: ``file:line`` of it otherwise.
+    """
+
+    name: str
+    plugin: str
+    version: str
+    module: str
+    title: str
+    code: CodeType | None = None
+    place: str = ""
+
+    @classmethod
+    def of(cls, name: str, plugin: str, version: str, function: Callable[..., Any]) -> Via:
+        """Returns the one whose function converts the node."""
+        plain = inspect.unwrap(function)
+        title = getattr(plain, "__qualname__", type(plain).__name__)
+        return cls(name, plugin, version, plain.__module__, title, getattr(plain, "__code__", None))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +123,10 @@ class Candidate:
         """The function with the plugin's distribution and version, for messages."""
         return f"{self.provider}: {self.entry.title} at {self.entry.place}"
 
+    def is_for(self, opset: int) -> bool:
+        """Whether the entry is used at an opset."""
+        return self.entry.opset <= opset <= self.entry.last_opset and opset in self.provider.opsets
+
 
 class Registry:
     """All that a set of plugins contributes, frozen. Two registries can live side by side.
@@ -78,45 +139,59 @@ class Registry:
     """
 
     def __init__(self, providers: Iterable[Provider]) -> None:
-        self.providers = tuple(sorted(providers, key=lambda provider: (provider.precedence, provider.name)))
+        self.providers = tuple(sorted(providers, key=lambda provider: (provider.order, provider.name)))
         self._entries: dict[str, list[Candidate]] = defaultdict(list)
         self._python_ops: dict[str, list[Candidate]] = defaultdict(list)
         self._passthroughs: list[tuple[Passthrough, Provider]] = []
+        self._waiting: dict[str, list[Candidate]] = defaultdict(list)
+        self._found: dict[tuple[str, str, int], Sequence[Candidate]] = {}
+        self._rules: dict[tuple[str, int, bool], tuple[Passthrough, Provider] | None] = {}
         for provider in self.providers:
-            self._add(provider.entries, provider)
+            self._add(provider.entries, provider, self._entries)
             for table in provider.tables:
                 if table.replaces and provider.precedence > Precedence.PREFERRED:
+                    self._add(table, provider, self._waiting)
                     continue
-                self._add(table, provider)
+                self._add(table, provider, self._entries)
                 for entry in table.python_ops.values():
                     self._python_ops[entry.name].append(Candidate(entry, provider))
                 self._passthroughs += [(passthrough, provider) for passthrough in table.passthroughs]
         for candidates in (*self._entries.values(), *self._python_ops.values()):
-            candidates.sort(key=lambda candidate: (candidate.provider.precedence, -candidate.entry.opset))
-            _check_clash(candidates)
+            candidates.sort(key=lambda candidate: (candidate.provider.order, -candidate.entry.opset))
+        check_entries(self._entries)
+        check_handlers(self._python_ops)
 
-    def _add(self, entries: Iterable[Entry], provider: Provider) -> None:
+    @staticmethod
+    def _add(entries: Iterable[Entry], provider: Provider, where: dict[str, list[Candidate]]) -> None:
         for entry in entries:
-            self._entries[entry.name].append(Candidate(entry, provider))
+            where[functional_name(entry.name)].append(Candidate(entry, provider))
 
-    def candidates(self, op: str, overload: str, opset: int) -> list[Candidate]:
+    def candidates(self, op: str, overload: str, opset: int) -> Sequence[Candidate]:
         """Returns who converts ``op.overload`` at `opset`, in the order in which they are asked."""
+        # Every node of every model asks, mostly for what was asked before; a registry does not change.
+        key = (op, overload, opset)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = tuple(self._candidates(functional_name(op), overload, opset))
+        return found
+
+    def _candidates(self, op: str, overload: str, opset: int) -> list[Candidate]:
         found = [
-            (candidate.provider.precedence, rank, -candidate.entry.opset, candidate)
-            for rank, name in enumerate((f"{op}.{overload}", op) if overload else (op,))
+            (candidate.provider.order, rank, -candidate.entry.opset, candidate)
+            for rank, name in enumerate(_names(op, overload))
             for candidate in self._entries.get(name, ())
-            if candidate.entry.opset <= opset <= candidate.entry.last_opset
+            if candidate.is_for(opset)
         ]
         found.sort(key=lambda row: row[:3])
-        if found and found[0][0] < Precedence.TORCH_ONNX:
+        if found and found[0][0][0] < Precedence.TORCH_ONNX:
             # What a plugin refuses for a reason is not tried with a function that may not know of it.
-            found = [row for row in found if row[0] is not Precedence.TORCH_ONNX]
+            found = [row for row in found if row[0][0] is not Precedence.TORCH_ONNX]
         return [row[3] for row in found]
 
     def python_op_candidates(self, name: str, module: str, opset: int) -> list[Candidate]:
         """Returns the handlers for an ``autograd.Function`` class at `opset`."""
         found = self._python_ops.get(f"{module}:{name}", []) + self._python_ops.get(name, [])
-        return [candidate for candidate in found if candidate.entry.opset <= opset]
+        return [candidate for candidate in found if candidate.is_for(opset)]
 
     def passthrough(self, op: str, opset: int, *, replacing: bool = False) -> tuple[Passthrough, Provider] | None:
         """Returns the fall-through rule for an operator, if any.
@@ -125,17 +200,36 @@ class Registry:
             op: The operator.
             opset: The target opset.
             replacing: Only rules that go before every symbolic function.
+
+        Raises:
+            RegistrationError: If two plugins have one for it and neither is preferred.
         """
-        for passthrough, provider in self._passthroughs:
-            if (passthrough.replaces or not replacing) and passthrough.opset <= opset and passthrough.matches(op):
-                return passthrough, provider
-        return None
+        key = (op, opset, replacing)
+        if key not in self._rules:
+            found = [
+                (rule, provider)
+                for rule, provider in self._passthroughs
+                if (rule.replaces or not replacing) and rule.opset <= opset and opset in provider.opsets and rule.matches(op)
+            ]
+            check_rules(op, found)
+            self._rules[key] = found[0] if found else None
+        return self._rules[key]
+
+    def waiting(self, op: str, overload: str, opset: int) -> list[Candidate]:
+        """Returns who would convert ``op.overload`` if its plugin were preferred."""
+        names = _names(functional_name(op), overload)
+        return [candidate for name in names for candidate in self._waiting.get(name, ()) if candidate.is_for(opset)]
+
+    def out_of_range(self, op: str, overload: str, opset: int) -> list[Candidate]:
+        """Returns who converts ``op.overload``, but says that its plugin is not for this opset."""
+        names = _names(functional_name(op), overload)
+        found = [candidate for name in names for candidate in self._entries.get(name, ())]
+        return [candidate for candidate in found if opset not in candidate.provider.opsets]
 
     def available_from(self, op: str, overload: str, opset: int) -> int | None:
         """Returns the lowest opset above `opset` in which somebody converts the operator, or None."""
-        names = (f"{op}.{overload}", op)
-        later = [c.entry.opset for name in names for c in self._entries.get(name, ()) if c.entry.opset > opset]
-        return min(later, default=None)
+        found = [candidate for name in _names(functional_name(op), overload) for candidate in self._entries.get(name, ())]
+        return next((later for later in range(opset + 1, NEWEST_OPSET + 1) if any(each.is_for(later) for each in found)), None)
 
     def close_names(self, op: str) -> Sequence[str]:
         """Returns names in the registry that look like `op`."""
@@ -143,32 +237,22 @@ class Registry:
 
     def operators(self) -> Iterator[tuple[str, Sequence[Candidate]]]:
         """Yields each operator name, sorted, with everybody who converts it at some opset."""
-        yield from sorted(self._entries.items())
+        yield from sorted((candidates[0].entry.name, candidates) for candidates in self._entries.values())
 
     def python_ops(self) -> Iterator[tuple[str, Sequence[Candidate]]]:
         """Yields each ``autograd.Function`` name, sorted, with its handlers."""
         yield from sorted(self._python_ops.items())
 
     def __contains__(self, name: str) -> bool:
-        return name in self._entries
+        return functional_name(name) in self._entries
 
 
-def _check_clash(candidates: Sequence[Candidate]) -> None:
-    """Two plugins of one rank, or a plugin and a built-in, may not claim one name unasked."""
-    plugins = [candidate for candidate in candidates if candidate.provider.precedence is Precedence.PLUGIN]
-    others = [candidate for candidate in candidates if candidate.provider.precedence is Precedence.OPSET]
-    for first, second in itertools.pairwise(candidates):
-        same_opset = first.entry.opset == second.entry.opset
-        if first.provider.precedence is second.provider.precedence is Precedence.OPSET and same_opset:
-            raise RegistrationError(f"{first.entry.name!r} is in two tables of opset {first.entry.opset}:\n  {first}\n  {second}")
-    names = {candidate.provider.name for candidate in plugins}
-    clash = plugins[:1] + ([c for c in plugins if c.provider.name != plugins[0].provider.name] if len(names) > 1 else others)[:1]
-    if len(clash) == 2 and len(names) >= 1:
-        first, second = clash
-        raise RegistrationError(
-            f"two plugins convert {first.entry.name!r}:\n"
-            f"  {first.provider}: {first.entry.place}\n  {second.provider}: {second.entry.place}\n"
-            f"disable one (plugins=['no:{first.provider.name}'], -p no:{first.provider.name}); "
-            f"a plugin that means to take over a name declares OpTable(replaces=True) "
-            f"and is then used with prefer=['{first.provider.name}']"
-        )
+def functional_name(name: str) -> str:
+    """Returns the name under which an operator is kept: ``foo::bar_``, which writes in place, is converted as ``foo::bar``."""
+    op, dot, overload = name.partition(".")
+    return f"{op[:-1]}{dot}{overload}" if op.endswith("_") and not op.endswith("__") else name
+
+
+def _names(op: str, overload: str) -> tuple[str, str]:
+    """The names of entries that an operator's overload may have; PyTorch calls the one without a name ``default``."""
+    return f"{op}.{overload or 'default'}", op

@@ -12,8 +12,8 @@ import onnx_ir as ir
 import torch
 
 from onnx_exporter._options import Options
-from onnx_exporter._plugins import core_version
 from onnx_exporter._result import ExportResult
+from onnx_exporter._version import core_version
 
 
 class Report:
@@ -27,15 +27,15 @@ class Report:
 
     def __init__(self, model: Any, f: Any, options: Options) -> None:
         self._model = model
-        self._options = options
+        self.options = options
         self._path = _path_of(options.report, f)
         self._stages: list[tuple[str, float]] = []
 
     def stage(self, name: str) -> None:
         """Notes that a stage begins, and tells whoever wants to know."""
         self._stages.append((name, time.perf_counter()))
-        if self._options.progress is not None:
-            self._options.progress(name)
+        if self.options.progress is not None:
+            self.options.progress(name)
 
     def finish(self, outcome: ExportResult | Exception) -> None:
         """Writes the report, if one is wanted.
@@ -50,8 +50,8 @@ class Report:
         lines = [
             f"# Export of {kind.__module__}.{kind.__qualname__}: {'failed' if failed else 'done'}",
             "",
-            f"onnx-exporter {core_version()}, torch {torch.__version__}, opset {self._options.opset}, "
-            f"capture {'torch.export' if self._options.by_export else 'trace'}",
+            f"onnx-exporter {core_version()}, torch {torch.__version__}, opset {self.options.opset}, "
+            f"capture {'torch.export' if self.options.by_export else 'trace'}",
             "",
             *self._times(),
         ]

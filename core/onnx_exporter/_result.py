@@ -12,8 +12,10 @@ import torch
 from onnx_exporter._builder import Origin
 from onnx_exporter._comparison import Comparison
 from onnx_exporter._frontends.captured import Captured
+from onnx_exporter._local_plugins import contents_of
 from onnx_exporter._nodes import nodes_of
-from onnx_exporter._plugins import PluginSet, core_version
+from onnx_exporter._plugins import PluginSet
+from onnx_exporter._version import core_version
 from onnx_exporter._warnings import warn
 from onnx_exporter._write import WrittenFile
 
@@ -48,11 +50,16 @@ class ExportResult:
 
 def metadata_of(plugin_set: PluginSet, opset: int) -> dict[str, str]:
     """What is needed to make the same file again."""
-    versions = {
-        f"onnx_exporter.plugin.{plugin.info.name}": f"{plugin.info.distribution} {plugin.info.version}"
-        for plugin in plugin_set.plugins
-        if plugin.provider and not plugin.info.is_builtin and plugin.info.distribution
-    }
+    versions = {}
+    for plugin in plugin_set.plugins:
+        info, provider = plugin.info, plugin.provider
+        if provider is None or info.is_builtin:
+            continue
+        if info.distribution:
+            how = " (preferred)" if provider.is_preferred else " (named)" if plugin.is_named else ""
+            versions[f"onnx_exporter.plugin.{info.name}"] = f"{info.distribution} {info.version}{how}"
+        elif info.target.endswith(".py"):
+            versions[f"onnx_exporter.plugin.{info.name}"] = contents_of(info.target)
     return {
         "onnx_exporter.version": core_version(),
         "onnx_exporter.torch": torch.__version__,

@@ -15,6 +15,7 @@ from onnx_exporter._comparison import Comparison, ComparisonRun, compare_output
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._state import unchanged_state
 from onnx_exporter._verify_inputs import Ranges, Sizes, Symbols, alternative_tensors, label_of, resized, sizes_of
+from onnx_exporter._verify_runtime import Output
 from onnx_exporter.errors import VerificationError
 
 AS_TRACED = "as traced"
@@ -31,9 +32,9 @@ def verify_file(
     alt_args: Sequence[Any] = (),
     other_sizes: bool = True,
     ranges: Ranges | None = None,
-    custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
+    custom_op_libraries: _verify_runtime.CustomOps = (),
     weights: Mapping[str, torch.Tensor] | None = None,
-    flatten: Callable[[Any], list[torch.Tensor]] | None = None,
+    flatten: Callable[[Any], Sequence[Output]] | None = None,
     seed: int = 0,
     result: Any = None,
 ) -> Comparison:
@@ -53,9 +54,10 @@ def verify_file(
         alt_args: Other arguments, each given like the args of the export, to run instead of generated sizes.
         other_sizes: Whether to run at other sizes where axes are dynamic.
         ranges: Limits of the other sizes by axis name, as capture found them.
-        custom_op_libraries: Shared libraries with custom operators for ONNX Runtime.
+        custom_op_libraries: As `_verify_runtime.load` takes it.
         weights: Tensors for inputs of the file that are the model's weights.
-        flatten: Takes what the model returns apart into the outputs of the file; by default `flatten_outputs`.
+        flatten: Takes what the model returns apart into the outputs of the file, of which each is a tensor, a list of
+            tensors, or None; by default `flatten_outputs`.
         seed: Seed of the generated inputs.
         result: The export's result, to be found on the error.
 
@@ -112,16 +114,22 @@ def flatten_outputs(value: Any) -> list[torch.Tensor]:
 class _Eager:
     """The model in PyTorch, run without a trace on it, on its inputs or on the random state."""
 
-    def __init__(self, model: Callable[..., Any], inputs: ModelInputs, flatten: Callable[[Any], list[torch.Tensor]]) -> None:
+    def __init__(self, model: Callable[..., Any], inputs: ModelInputs, flatten: Callable[[Any], Sequence[Output]]) -> None:
         self._model = model
         self._inputs = inputs
         self._flatten = flatten
 
-    def __call__(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def __call__(self, tensors: Sequence[torch.Tensor]) -> list[Output]:
         args, kwargs = self._inputs.rebuild([tensor.detach().clone() for tensor in tensors])
         with torch.no_grad(), unchanged_state(self._model), _unchanged_random_state(tensors):
             # Cloned, since an output may be a buffer, which is restored now.
-            return [tensor.clone() for tensor in self._flatten(self._model(*args, **kwargs))]
+            return [_cloned(output) for output in self._flatten(self._model(*args, **kwargs))]
+
+
+def _cloned(output: Output) -> Output:
+    if isinstance(output, list):
+        return [item.clone() for item in output]
+    return None if output is None else output.clone()
 
 
 @contextlib.contextmanager
@@ -150,7 +158,7 @@ class _Judge:
         self._rtol = rtol
         self._atol = atol
 
-    def __call__(self, label: str, tensors: Sequence[torch.Tensor], expected: list[torch.Tensor]) -> ComparisonRun:
+    def __call__(self, label: str, tensors: Sequence[torch.Tensor], expected: list[Output]) -> ComparisonRun:
         sizes = sizes_of(self._inputs, tensors)
         if len(expected) != len(self._names):
             error = f"PyTorch gives {len(expected)} outputs, and the file {len(self._names)} ({', '.join(self._names)})"
@@ -161,11 +169,28 @@ class _Judge:
             actual = self._runner.run(feeds)
         except _verify_runtime.FileRunError as error:
             return ComparisonRun(label, sizes, (), str(error))
-        outputs = tuple(
-            compare_output(name, want, got, rtol=self._rtol, atol=self._atol)
-            for name, want, got in zip(self._names, expected, actual, strict=True)
-        )
-        return ComparisonRun(label, sizes, outputs)
+        outputs = []
+        for name, want, got in zip(self._names, expected, actual, strict=True):
+            if _form(want) != _form(got):
+                return ComparisonRun(label, sizes, (), f"output {name!r} is {_form(got)}, PyTorch has {_form(want)}")
+            for item, one, other in zip(_names_in(name, want), tensors_in(want), tensors_in(got), strict=True):
+                outputs.append(compare_output(item, one, other, rtol=self._rtol, atol=self._atol))
+        return ComparisonRun(label, sizes, tuple(outputs))
+
+
+def _form(output: Output) -> str:
+    if isinstance(output, list):
+        return f"a list of {len(output)} tensors"
+    return "nothing" if output is None else "a tensor"
+
+
+def _names_in(name: str, output: Output) -> list[str]:
+    return [f"{name}[{index}]" for index in range(len(output))] if isinstance(output, list) else [name] * len(tensors_in(output))
+
+
+def tensors_in(output: Output) -> list[torch.Tensor]:
+    """Returns the tensors of an output."""
+    return output if isinstance(output, list) else [] if output is None else [output]
 
 
 def _check_names(runner: _verify_runtime.Runner, input_names: Sequence[str], output_names: Sequence[str]) -> None:
@@ -176,13 +201,13 @@ def _check_names(runner: _verify_runtime.Runner, input_names: Sequence[str], out
 
 def _other_sizes(
     eager: _Eager, inputs: ModelInputs, ranges: Ranges | None, seed: int, warnings: list[str], notes: list[str]
-) -> Iterator[tuple[str, list[torch.Tensor], list[torch.Tensor]]]:
+) -> Iterator[tuple[str, list[torch.Tensor], list[Output]]]:
     """Yields inputs of other sizes that PyTorch accepts, each with a label and PyTorch's results."""
     symbols = Symbols(inputs, ranges)
     verified: set[str] = set()
     taken: list[Sizes] = []
 
-    def first_accepted(candidates: Iterator[dict[str, int]]) -> Iterator[tuple[str, list[torch.Tensor], list[torch.Tensor]]]:
+    def first_accepted(candidates: Iterator[dict[str, int]]) -> Iterator[tuple[str, list[torch.Tensor], list[Output]]]:
         for sizes in candidates:
             if sizes in taken:
                 continue
@@ -213,11 +238,12 @@ def _other_sizes(
         )
 
 
-def _is_random(eager: _Eager, tensors: Sequence[torch.Tensor], expected: list[torch.Tensor]) -> bool:
+def _is_random(eager: _Eager, tensors: Sequence[torch.Tensor], expected: list[Output]) -> bool:
     """Whether PyTorch gives other results when it runs again with the random state moved on."""
     with torch.random.fork_rng(devices=[]):
         torch.rand(1)
         again = eager(tensors)
-    if len(again) != len(expected):
+    if list(map(_form, again)) != list(map(_form, expected)):
         return True
-    return not all(compare_output("", one, two).passed for one, two in zip(expected, again, strict=True))
+    pairs = zip(*([item for output in outputs for item in tensors_in(output)] for outputs in (expected, again)), strict=True)
+    return not all(compare_output("", one, two).passed for one, two in pairs)

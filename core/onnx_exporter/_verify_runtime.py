@@ -6,7 +6,7 @@ import abc
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import onnx
@@ -26,6 +26,10 @@ class FileRunError(Exception):
     """The file could not be run on the given inputs."""
 
 
+Output = torch.Tensor | list[torch.Tensor] | None
+"""What an output of a file holds: a tensor, of a sequence a list, of an optional that is not there None."""
+
+
 class Runner(abc.ABC):
     """A loaded file.
 
@@ -40,7 +44,7 @@ class Runner(abc.ABC):
     outputs: tuple[str, ...]
 
     @abc.abstractmethod
-    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[Output]:
         """Returns the outputs.
 
         Raises:
@@ -48,8 +52,17 @@ class Runner(abc.ABC):
         """
 
 
-def load(path: str | os.PathLike[str], custom_op_libraries: Sequence[str | os.PathLike[str]] = ()) -> Runner:
+CustomOps = Sequence[str | os.PathLike[str] | type[Any]]
+"""What brings operators that ONNX Runtime lacks: shared libraries, and subclasses of ``onnx.reference.op_run.OpRun``."""
+
+
+def load(path: str | os.PathLike[str], custom_op_libraries: CustomOps = ()) -> Runner:
     """Loads a file.
+
+    Args:
+        path: The file.
+        custom_op_libraries: Shared libraries for ONNX Runtime; and Python classes: where ONNX Runtime lacks an operator
+            that one of them computes, ONNX's reference runs the file with them.
 
     Raises:
         VerificationError: If nothing here can run it.
@@ -66,7 +79,15 @@ def load(path: str | os.PathLike[str], custom_op_libraries: Sequence[str | os.Pa
     # Otherwise a product with a quantized weight rounds the other factor to 8 bits, which the file does not say.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     refusals = (state.Fail, state.InvalidGraph, state.InvalidArgument, state.RuntimeException, state.NotImplemented)
-    for library in custom_op_libraries:
+    libraries = [item for item in custom_op_libraries if not isinstance(item, type)]
+    classes = [item for item in custom_op_libraries if isinstance(item, type)]
+    for item in classes:
+        if not getattr(item, "op_domain", "") or not hasattr(item, "_run"):
+            raise VerificationError(
+                f"custom_op_libraries has {item.__name__}, which computes no operator: a class derives from "
+                "onnx.reference.op_run.OpRun, is named like the operator and has its domain as op_domain"
+            )
+    for library in libraries:
         name = os.fspath(library)
         if not Path(library).is_file():
             raise VerificationError(f"the custom operator library {name!r} does not exist; correct its path")
@@ -79,33 +100,37 @@ def load(path: str | os.PathLike[str], custom_op_libraries: Sequence[str | os.Pa
     try:
         session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
     except refusals as error:
-        _refuse_foreign_domains(path, custom_op_libraries, error)
+        foreign = _foreign_operators(path, str(error))
+        computed = {f"{item.op_domain}::{item.__name__}" for item in classes}
+        if missing := foreign - computed:
+            _refuse_foreign(missing, given=bool(custom_op_libraries), error=error)
         # Complex types are refused with Fail, a missing kernel with NotImplemented.
-        if isinstance(error, state.NotImplemented) or "is not currently registered or supported" in str(error):
-            return _ReferenceRunner(path, str(error))
+        if foreign or isinstance(error, state.NotImplemented) or "is not currently registered or supported" in str(error):
+            return _ReferenceRunner(path, str(error), classes)
         raise VerificationError(f"ONNX Runtime cannot load the file: {error}") from error
     return _OnnxRuntimeRunner(session, (*refusals, state.EPFail))
 
 
-def _refuse_foreign_domains(path: str | os.PathLike[str], libraries: Sequence[Any], error: Exception) -> None:
-    """Explains a failure to load that comes from operators which ONNX Runtime does not have."""
+def _foreign_operators(path: str | os.PathLike[str], error: str) -> set[str]:
+    """The operators in a file that ONNX Runtime, which failed to load it with `error`, does not have."""
     model = ir.load(path)
-    foreign = sorted(
-        {
-            f"{node.domain}::{node.op_type}"
-            for node in nodes_of(model)
-            if node.domain not in _KNOWN_DOMAINS
-            and node.op_identifier() not in model.functions
-            # The rest of Microsoft's operators are there; only those named in the message are missing.
-            and (not node.domain.startswith("com.microsoft") or node.op_type in str(error))
-        }
-    )
-    if foreign:
-        given = " beside the libraries given" if libraries else ""
-        raise VerificationError(
-            f"ONNX Runtime{given} has no operator {', '.join(foreign)}, so the file cannot be verified; give the library "
-            f"that has it (custom_op_libraries=['libcustom.so']) {_OFF}. ONNX Runtime says: {error}"
-        ) from error
+    return {
+        f"{node.domain}::{node.op_type}"
+        for node in nodes_of(model)
+        if node.domain not in _KNOWN_DOMAINS
+        and node.op_identifier() not in model.functions
+        # The rest of Microsoft's operators are there; only those named in the message are missing.
+        and (not node.domain.startswith("com.microsoft") or node.op_type in error)
+    }
+
+
+def _refuse_foreign(missing: set[str], *, given: bool, error: Exception) -> NoReturn:
+    """Explains a failure to load that comes from operators which nothing here has."""
+    beside = " beside the libraries given" if given else ""
+    raise VerificationError(
+        f"ONNX Runtime{beside} has no operator {', '.join(sorted(missing))}, so the file cannot be verified; give the library "
+        f"that has it (custom_op_libraries=['libcustom.so']), or a class that computes it {_OFF}. ONNX Runtime says: {error}"
+    ) from error
 
 
 class _OnnxRuntimeRunner(Runner):
@@ -113,13 +138,17 @@ class _OnnxRuntimeRunner(Runner):
         self.runtime = "onnxruntime"
         self.inputs = tuple(item.name for item in session.get_inputs())
         self.outputs = tuple(item.name for item in session.get_outputs())
+        self._gives_tensors = all(item.type.startswith("tensor(") for item in session.get_outputs())
         self._session = session
         self._refusals = refusals
 
-    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[Output]:
         values = {name: _to_ort(tensor) for name, tensor in feeds.items()}
         try:
-            results = self._session.run_with_ort_values(list(self.outputs), values)
+            if self._gives_tensors:
+                results = self._session.run_with_ort_values(list(self.outputs), values)
+            else:  # an OrtValue does not show what is in a sequence
+                return [_from_python(item) for item in self._session.run(list(self.outputs), values)]
         except self._refusals as error:
             raise FileRunError(str(error)) from error
         return [_from_ort(name, value) for name, value in zip(self.outputs, results, strict=True)]
@@ -145,6 +174,12 @@ def _from_ort(name: str, value: Any) -> torch.Tensor:
     return _from_numpy(value.numpy())
 
 
+def _from_python(result: Any) -> Output:
+    if isinstance(result, list):
+        return [_from_numpy(item) for item in result]
+    return None if result is None else _from_numpy(result)
+
+
 def _from_numpy(array: Any) -> torch.Tensor:
     array = np.array(array)  # a copy: a file may return its input, whose memory belongs to the caller
     if array.dtype.kind == "V" or array.dtype not in _NUMPY_DTYPES.values():
@@ -155,7 +190,7 @@ def _from_numpy(array: Any) -> torch.Tensor:
 
 
 class _ReferenceRunner(Runner):
-    def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], reason: str, classes: Sequence[type[Any]] = ()) -> None:
         from onnx.reference import ReferenceEvaluator
 
         from onnx_exporter._reference_ops import CORRECTED
@@ -165,21 +200,24 @@ class _ReferenceRunner(Runner):
         weights = {item.name for item in model.graph.initializer}
         self.inputs = tuple(item.name for item in model.graph.input if item.name not in weights)
         self.outputs = tuple(item.name for item in model.graph.output)
+        self._optional = {item.name for item in model.graph.output if item.type.WhichOneof("value") == "optional_type"}
         try:
-            self._evaluator = ReferenceEvaluator(model, new_ops=list(CORRECTED))
+            self._evaluator = ReferenceEvaluator(model, new_ops=[*CORRECTED, *classes])
         except (NotImplementedError, RuntimeError) as error:
             raise VerificationError(
                 f"neither ONNX Runtime ({reason}) nor ONNX's reference ({error}) can run the file; export in another dtype {_OFF}"
             ) from error
 
-    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[Output]:
         arrays = {name: ir.tensor_adapters.TorchTensor(tensor.detach()).numpy() for name, tensor in feeds.items()}
         try:
             results = self._evaluator.run(None, arrays)
         # The reference's kernels are Python code and raise whatever NumPy raises.
         except Exception as error:
             raise FileRunError(f"{type(error).__name__}: {error}") from error
-        return [_from_numpy(result) for result in results]
+        # The reference holds an optional as a list of it, or of None
+        unwrapped = [result[0] if name in self._optional else result for name, result in zip(self.outputs, results, strict=True)]
+        return [_from_python(result) for result in unwrapped]
 
 
 _NUMPY_DTYPES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -31,6 +32,12 @@ def test_every_hook_has_a_docstring() -> None:
     assert hooks()
     for name, hook in hooks().items():
         assert inspect.getdoc(hook), name
+
+
+def test_every_hook_is_used_by_a_released_plugin() -> None:
+    code = "".join(path.read_text() for path in (ROOT / "plugins").glob("*/exporter_plugin_*/*.py"))
+    for name in hooks():
+        assert re.search(rf"@hookimpl\n *def {name}\(", code), name
 
 
 def test_every_error_is_documented() -> None:
@@ -66,6 +73,16 @@ def test_python_blocks_run(name: str, code: str, tmp_path: Path) -> None:
         code = f"[{code}]"
     result = subprocess.run([sys.executable, "-c", prelude + code], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
+
+
+def test_the_public_api_is_what_is_written_down() -> None:
+    """A change to docs/public_api.txt is a change for users: see docs/stability.md."""
+    spec = importlib.util.spec_from_file_location("public_api", ROOT / "docs" / "public_api.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs" / "public_api.txt").read_text() == module.text(), "run python docs/public_api.py"
 
 
 def test_exit_codes_are_documented() -> None:

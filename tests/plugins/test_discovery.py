@@ -235,20 +235,3 @@ def test_fallback_hook(install):
     result = export(model, (torch.ones(2),), verify=True)
     assert result.comparison.ok
     assert {origin.plugin for origin in result.origins.values()} == {"demo"}
-
-
-def test_passes_hook(install):
-    install(
-        "demo",
-        """
-        from onnx_exporter import hookimpl
-
-        def name_model(model):
-            model.doc_string = "passed"
-
-        @hookimpl
-        def onnx_exporter_passes(stage):
-            return [name_model] if stage == "onnx" else []
-        """,
-    )
-    assert export(torch.nn.ReLU(), (torch.ones(2),)).model.doc_string == "passed"

@@ -1,9 +1,9 @@
-"""A plugin made from the example is built, installed beside the core, used and uninstalled."""
+"""docs/writing-a-plugin.md, done in a new virtual environment as an author would."""
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import subprocess
 import sys
 import sysconfig
@@ -13,74 +13,96 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-SCRIPT = """
-import sys, torch, onnx_exporter
-library = torch.library.Library("gadget", "DEF")
-library.define("erf_gate(Tensor x, float slope=1.0) -> Tensor")
-library.impl("erf_gate", lambda x, slope=1.0: x * torch.erf(slope * x), "CompositeExplicitAutograd")
-result = onnx_exporter.export(lambda x: torch.ops.gadget.erf_gate(x, 0.5), (torch.randn(2, 3),), sys.argv[1], verify=True,
-                              dynamic_axes={"x": {0: "batch"}})
-print(onnx_exporter.__file__)
-print("ok", result.comparison.ok, result.plugins["gadget"])
-"""
+PAGE = ROOT / "docs" / "writing-a-plugin.md"
+SECONDS = 120
 
 
-def run(*command: object, check: bool = True) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    result = subprocess.run([str(item) for item in command], capture_output=True, text=True, env=environment)
+def run(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run([str(item) for item in command], capture_output=True, text=True, **options)  # type: ignore[call-overload]
     assert not check or result.returncode == 0, result.stdout + result.stderr
     return result
 
 
-def build(source: Path, target: Path) -> Path:
-    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", target, source)
-    (wheel,) = target.glob("*.whl")
-    return wheel
+def transcript() -> list[str]:
+    """The commands of the page, and what it says they print."""
+    block = re.search(r"<!-- transcript -->\n```bash\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert block is not None
+    return list(block.groups())
+
+
+def without_sizes(text: str) -> str:
+    """The size of a file depends on the length of its path and on PyTorch's version, which are in its metadata."""
+    return re.sub(r"\([\d.]+ [kM]B\)", "(...)", text)
 
 
 @pytest.fixture
-def gadget(tmp_path: Path) -> Path:
-    """The example plugin under another name, as its README says to make one."""
-    source = tmp_path / "exporter-plugin-gadget"
-    shutil.copytree(ROOT / "plugins" / "exporter-plugin-acme", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    (source / "exporter_plugin_acme").rename(source / "exporter_plugin_gadget")
-    for path in source.rglob("*"):
-        if path.is_file():
-            path.write_text(path.read_text().replace("acme", "gadget"))
-    # the class name is no part of the plugin's name; two plugins may not both handle MyClip
-    functions = source / "exporter_plugin_gadget" / "functions.py"
-    functions.write_text(functions.read_text().replace("MyClip", "GadgetClip"))
-    return source
-
-
-def test_install_use_uninstall(gadget: Path, tmp_path: Path) -> None:
+def environment(tmp_path: Path) -> dict[str, str]:
+    """The variables of a new virtual environment that has the core from its wheel, and no plugin."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=True)
-    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
-    own = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
-    # The heavy dependencies (torch, onnxruntime) come from the environment that runs the tests
+    scripts = home / ("Scripts" if os.name == "nt" else "bin")
+    variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    variables |= {
+        "PATH": f"{scripts}{os.pathsep}{variables['PATH']}",
+        "VIRTUAL_ENV": str(home),
+        # Without a network: what builds a distribution comes from the environment that runs the tests
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        # Plugins that only the other environment has
+        "ONNX_EXPORTER_PLUGINS": "foo",
+    }
+    python = scripts / "python"
+    own = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", env=variables).stdout.strip()
+    # So do the heavy dependencies (torch, onnxruntime)
     Path(own, "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    core, plugin = build(ROOT, tmp_path / "core"), build(gadget, tmp_path / "plugin")
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", tmp_path / "core", ROOT)
+    (wheel,) = (tmp_path / "core").glob("*.whl")
     # What the other environment has counts as installed; -I puts a copy here all the same
-    run(python, "-m", "pip", "install", "-q", "-I", "--no-deps", "--no-index", core)
-    script = tmp_path / "use.py"
-    script.write_text(SCRIPT)
-    output = tmp_path / "model.onnx"
+    run(python, "-m", "pip", "install", "-q", "-I", wheel, env=variables)
+    place = run(python, "-c", "import onnx_exporter; print(onnx_exporter.__file__)", env=variables).stdout
+    assert place.startswith(own), "the core must come from its wheel"
+    return variables
 
-    before = run(python, script, output, check=False)
-    assert "UnsupportedOpError" in before.stderr
-    assert "exporter-plugin-gadget" in before.stderr
-    assert not output.exists()
 
-    run(python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", plugin)
-    used = run(python, script, output)
-    assert used.stdout.splitlines()[0].startswith(own), "the core must come from its wheel"
-    assert used.stdout.splitlines()[1] == "ok True 0.1.0"
-    written = output.read_bytes()
+def test_the_transcript_of_a_new_author(environment: dict[str, str], tmp_path: Path) -> None:
+    commands, printed = transcript()
+    assert len(commands.strip().splitlines()) < 5
+    work = tmp_path / "work"
+    work.mkdir()
+    before = os.times()
+    result = run("bash", "-euo", "pipefail", "-c", commands, cwd=work, env=environment)
+    after = os.times()
+    machine = after.children_user + after.children_system - before.children_user - before.children_system
+    assert machine < SECONDS, f"{machine:.0f} s"
+    for line in printed.strip().splitlines():
+        assert without_sizes(line) in without_sizes(result.stdout), f"{line!r} is not in:\n{result.stdout}"
+    assert "warning" not in result.stderr, result.stderr
 
-    run(python, "-m", "pip", "uninstall", "-q", "-y", "exporter-plugin-gadget")
-    after = run(python, script, output, check=False)
-    assert "gadget::erf_gate" in after.stderr
-    assert "exporter-plugin-gadget" in after.stderr
-    assert output.read_bytes() == written
+    written = (work / "Model.onnx").read_bytes()
+    export = commands.strip().splitlines()[-1]
+    run("bash", "-c", "python -m pip uninstall -q -y exporter-plugin-foo", env=environment)
+    gone = run("bash", "-c", export, cwd=work, env=environment, check=False)
+    assert gone.returncode == 4
+    assert "foo::erf_gate" in gone.stderr
+    assert "exporter-plugin-foo" in gone.stderr
+    assert (work / "Model.onnx").read_bytes() == written
+
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "-q",
+        "-w",
+        tmp_path / "wheel",
+        work / "exporter-plugin-foo",
+        env=environment,
+    )
+    (wheel,) = (tmp_path / "wheel").glob("*.whl")
+    run("python", "-m", "pip", "install", "-q", wheel, env=environment)
+    shown = run("onnx-exporter", "plugins", "--verbose", env=environment).stdout
+    assert "exporter-plugin-foo" in shown
+    assert "converts  foo::erf_gate (from opset 9)" in shown
+    assert run("bash", "-c", export, cwd=work, env=environment).returncode == 0

@@ -14,10 +14,12 @@ import click
 
 from onnx_exporter._cli.explain import explain
 from onnx_exporter._cli.export import export
+from onnx_exporter._cli.new_plugin import new_plugin
 from onnx_exporter._cli.ops import ops
 from onnx_exporter._cli.plugins import plugins
 from onnx_exporter._cli.run import run
-from onnx_exporter._plugins import core_version
+from onnx_exporter._cli.show import show
+from onnx_exporter._version import core_version
 from onnx_exporter.errors import ArgumentError, ExportError, UnsupportedOpError, VerificationError
 
 FAILED, USAGE, DIFFERS, UNSUPPORTED, INTERRUPTED = 1, 2, 3, 4, 130
@@ -33,7 +35,7 @@ def cli() -> None:
     """
 
 
-for command in (export, run, plugins, ops, explain):
+for command in (export, run, show, plugins, ops, explain, new_plugin):
     cli.add_command(command)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from onnx_exporter._export import DEFAULT_OPSET
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
+from onnx_exporter._plugins import NO_PLUGINS
 from onnx_exporter.errors import ArgumentError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -19,28 +21,38 @@ def opset_option(command: Command) -> Command:
     return click.option(
         "--opset",
         type=click.IntRange(OLDEST_OPSET, NEWEST_OPSET),
-        default=DEFAULT_OPSET,
-        show_default=True,
-        help="Version of ai.onnx to write.",
+        help=f"Version of ai.onnx to write.  [default: {DEFAULT_OPSET}, or what a plugin given with -p states]",
     )(command)
 
 
 def plugin_options(command: Command) -> Command:
-    """``-p NAME``, ``-p no:NAME`` and ``--prefer NAME``."""
-    command = click.option(
-        "--prefer",
-        multiple=True,
-        metavar="NAME",
-        help="Plugin that goes first and may replace built-in operators; can be repeated.",
-    )(command)
-    return click.option(
-        "-p",
-        "--plugin",
-        "plugin",
-        multiple=True,
-        metavar="[no:]NAME",
-        help="Insist on a plugin, or with no: leave it out; can be repeated.",
-    )(command)
+    """``-p NAME``, ``-p no:NAME``, ``--no-plugins`` and ``--prefer NAME``."""
+
+    @functools.wraps(command)
+    def with_choice(*args: Any, plugin: tuple[str, ...], no_plugins: bool, **options: Any) -> Any:
+        return command(*args, plugin=((NO_PLUGINS,) if no_plugins else ()) + plugin, **options)
+
+    for option in (
+        click.option(
+            "--prefer",
+            multiple=True,
+            metavar="NAME",
+            help="Plugin that goes first and may replace built-in operators; can be repeated.",
+        ),
+        click.option(
+            "--no-plugins", is_flag=True, help="Leave out every plugin that is not given with -p; the built-in opsets stay."
+        ),
+        click.option(
+            "-p",
+            "--plugin",
+            "plugin",
+            multiple=True,
+            metavar="[no:]NAME",
+            help="Insist on a plugin (a name, or a .py file), or with no: leave it out; can be repeated.",
+        ),
+    ):
+        with_choice = option(with_choice)
+    return cast(Command, with_choice)
 
 
 def kind_options(command: Command) -> Command:
@@ -57,9 +69,7 @@ def kind_options(command: Command) -> Command:
             click.option(
                 "--operator-export-type",
                 type=click.Choice(["ONNX", "ONNX_FALLTHROUGH", "ONNX_ATEN_FALLBACK", "ONNX_ATEN"], case_sensitive=False),
-                default="ONNX",
-                show_default=True,
-                help="What becomes of operators that nobody converts.",
+                help="What becomes of operators that nobody converts.  [default: ONNX]",
             ),
             click.option(
                 "--custom-opset", multiple=True, metavar="DOMAIN=VERSION", help="Version of a custom domain; can be repeated."

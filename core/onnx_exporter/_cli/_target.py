@@ -55,6 +55,18 @@ def load_model(target: str, keywords: dict[str, Any], weights: str | None) -> An
     return model
 
 
+def folder_of(target: str) -> Path | None:
+    """Returns the folder whose code a target that is loaded asks to run.
+
+    It is the file's; for a module that is somewhere in the current folder, that; for one that is installed, none.
+    """
+    place = target.rpartition(":")[0]
+    if place.endswith(".py"):
+        return Path(place).resolve().parent
+    file = getattr(sys.modules.get(place), "__file__", None)
+    return Path.cwd() if file and Path(file).resolve().is_relative_to(Path.cwd().resolve()) else None
+
+
 def _import(place: str) -> ModuleType:
     if place.endswith(".py"):
         path = Path(place)

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import torch
 
 from onnx_exporter._cli._options import opset_option, plugin_options
+from onnx_exporter._options import DEFAULT_OPSET
 from onnx_exporter._plugins import PluginSet, load_plugins
-from onnx_exporter._registry import Candidate, Registry
+from onnx_exporter._registry import Candidate, Registry, functional_name
 
 
 @click.command()
 @click.argument("operator")
 @opset_option
 @plugin_options
-def explain(operator: str, opset: int, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> None:
+def explain(operator: str, opset: int | None, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> None:
     """Tells who converts OPERATOR (such as aten::elu or aten::max.dim), who else could, and what to do if nobody does."""
     if "::" not in operator:
         operator = f"aten::{operator}"
     plugins = load_plugins(plugin, prefer)
     registry = plugins.registry
+    if opset is None:
+        default = plugins.option_default("opset_version")
+        opset = DEFAULT_OPSET if default is None else int(default[0])
     name, _, overload = operator.partition(".")
-    functional = name.removesuffix("_")
-    known = {key.partition(".")[0] for key, _ in registry.operators()}
-    if functional != name and not name.endswith("__") and functional in known:
+    functional = functional_name(name)
+    if functional != name:
         click.echo(f"{name} writes in place; it is converted as {functional}")
         name = functional
     overloads = [overload] if overload else ["", *_registered_overloads(registry, name)]
@@ -42,13 +46,21 @@ def explain(operator: str, opset: int, plugin: tuple[str, ...], prefer: tuple[st
         found = True
     if not found:
         _show_nobody(operator, name, overload, opset, plugins)
+    for item in dict.fromkeys(item for each in overloads for item in registry.waiting(name, each, opset)):
+        click.echo(f"  would replace {_line(item)}; only with --prefer {item.provider.name}")
+    for item in dict.fromkeys(item for each in overloads for item in registry.out_of_range(name, each, opset)):
+        opsets = ", ".join(map(str, sorted(item.provider.opsets)))
+        click.echo(f"  not asked     {_line(item)}; its plugin is for opset {opsets} only")
+    for provider in registry.providers:
+        if provider.fallback is not None and not found:
+            click.echo(f"  asked last    the hook onnx_exporter_fallback of plugin {provider}")
 
 
 def _registered_overloads(registry: Registry, name: str) -> list[str]:
     return [key.partition(".")[2] for key, _ in registry.operators() if key.startswith(f"{name}.")]
 
 
-def _show(operator: str, opset: int, candidates: list[Candidate]) -> None:
+def _show(operator: str, opset: int, candidates: Sequence[Candidate]) -> None:
     first, *others = candidates
     click.echo(f"{operator} at opset {opset}")
     click.echo(f"  converted by  {_line(first)}")

@@ -9,10 +9,11 @@ import click
 
 from onnx_exporter._cli._display import StageDisplay
 from onnx_exporter._cli._options import kind_options, opset_option, parse_custom_opsets, plugin_options
-from onnx_exporter._cli._target import evaluate_args, load_model, parse_dynamic, parse_keywords
+from onnx_exporter._cli._target import evaluate_args, folder_of, load_model, parse_dynamic, parse_keywords
 from onnx_exporter._enums import OperatorExportTypes, TrainingMode
 from onnx_exporter._export import export as run_export
 from onnx_exporter._export import input_names_of
+from onnx_exporter._local_plugins import Beside
 
 
 @click.command()
@@ -25,9 +26,7 @@ from onnx_exporter._export import input_names_of
 @click.option("--input-names", metavar="A,B", help="Names of the inputs; those of forward's parameters unless given.")
 @click.option("--output-names", metavar="A,B", help="Names of the outputs.")
 @click.option("--dynamic", multiple=True, metavar="NAME:AXIS=SYMBOL", help="Dynamic axis, as in x:0=batch; can be repeated.")
-@click.option(
-    "--capture", type=click.Choice(["trace", "export"]), default="trace", show_default=True, help="How to capture the model."
-)
+@click.option("--capture", type=click.Choice(["trace", "export"]), help="How to capture the model.  [default: trace]")
 @click.option(
     "--external-data/--one-file", default=None, help="Where weights go; by itself only past 2 GB into a file of their own."
 )
@@ -42,13 +41,13 @@ def export(
     model: str,
     expression: str | None,
     output: Path | None,
-    opset: int,
+    opset: int | None,
     kwarg: tuple[str, ...],
     weights: str | None,
     input_names: str | None,
     output_names: str | None,
     dynamic: tuple[str, ...],
-    capture: str,
+    capture: str | None,
     external_data: bool | None,
     verify: bool,
     rtol: float | None,
@@ -56,7 +55,7 @@ def export(
     report: str | None,
     verbose: bool,
     training: str,
-    operator_export_type: str,
+    operator_export_type: str | None,
     custom_opset: tuple[str, ...],
     constant_folding: bool,
     functions: bool,
@@ -87,11 +86,11 @@ def export(
             report=report or False,
             verbose=verbose,
             training=TrainingMode.__members__[training],
-            operator_export_type=OperatorExportTypes.__members__[operator_export_type],
-            custom_opsets=parse_custom_opsets(custom_opset),
+            operator_export_type=None if operator_export_type is None else OperatorExportTypes.__members__[operator_export_type],
+            custom_opsets=parse_custom_opsets(custom_opset) or None,
             do_constant_folding=constant_folding,
             export_modules_as_functions=functions,
-            plugins=plugin,
+            plugins=[*plugin, Beside(folder_of(model))],
             prefer=prefer,
             progress=display,
         )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import click
 from rich.table import Table
 
 from onnx_exporter._cli._display import table_console
 from onnx_exporter._cli._options import plugin_options
-from onnx_exporter._plugins import LoadedPlugin, load_plugins
+from onnx_exporter._loading import LoadedPlugin
+from onnx_exporter._local_plugins import LOCAL_FILE
+from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
+from onnx_exporter._plugins import load_plugins
 
 
 @click.command()
-@click.option("-v", "--verbose", is_flag=True, help="Show the entry point, load time and operators too, and the built-in opsets.")
+@click.option("-v", "--verbose", is_flag=True, help="Show also the entry point, load time and all contributions, and the opsets.")
 @plugin_options
 def plugins(verbose: bool, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> None:
     """Lists the installed plugins, and what is wrong with those that failed to load."""
@@ -23,24 +29,73 @@ def plugins(verbose: bool, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> 
         table.add_column(column, overflow="fold")
     for item in shown:
         info = item.info
-        row = [info.name, info.distribution, info.version, str(_operators(item)), _state(item)]
+        row = [info.name, info.distribution, info.version, str(_count(item)), _state(item)]
         table.add_row(*row, *((info.target, f"{item.seconds * 1000:.1f}") if verbose else ()))
     console = table_console()
     if shown:
         console.print(table)
-    builtin = sum(item.info.is_builtin for item in found)
-    if not verbose:
+    if verbose:
+        for item in shown:
+            lines = [] if item.info.is_builtin else list(_contributions(item))
+            for line in [f"\n{item.info.name}", *lines] if lines else ():
+                click.echo(line)
+    else:
+        builtin = sum(item.info.is_builtin for item in found)
         console.print(f"{builtin} opset packages are built in; --verbose shows them", highlight=False)
+    if Path(LOCAL_FILE).is_file() and not any(Path(item.info.target).resolve() == Path(LOCAL_FILE).resolve() for item in found):
+        click.echo(f"{LOCAL_FILE} here is a plugin for exports of the files beside it; -p ./{LOCAL_FILE} shows it")
     _ = plugin_set.registry  # raises if two of them claim one operator
 
 
-def _operators(plugin: LoadedPlugin) -> int:
+def _count(plugin: LoadedPlugin) -> int:
     if plugin.provider is None:
         return 0
-    return sum(len(table.entries) + len(table.python_ops) + len(table.passthroughs) for table in plugin.provider.tables)
+    return sum(len(table.entries) + len(table.python_ops) + len(table.passthroughs) for table in plugin.provider.tables) + len(
+        plugin.provider.entries
+    )
 
 
 def _state(plugin: LoadedPlugin) -> str:
     if plugin.error:
         return f"failed: {plugin.error}"
-    return f"disabled: {plugin.disabled}" if plugin.disabled else "loaded"
+    if plugin.disabled:
+        return f"disabled: {plugin.disabled}"
+    return "loaded, preferred" if plugin.provider and plugin.provider.is_preferred else "loaded"
+
+
+def _contributions(plugin: LoadedPlugin) -> Iterator[str]:
+    """What a plugin does, a line for each kind."""
+    provider = plugin.provider
+    if provider is None:
+        return
+    unless = "" if provider.is_preferred or not provider.is_unasked else f"; only with --prefer {provider.name}"
+    for table in provider.tables:
+        condition = f"(from opset {table.opset}{unless if table.replaces else ''})"
+        if table.entries:
+            yield f"  {'replaces' if table.replaces else 'converts'}  {', '.join(sorted(table.entries))} {condition}"
+        if table.python_ops:
+            yield f"  handles   autograd.Function {', '.join(sorted(table.python_ops))} {condition}"
+        for rule in table.passthroughs:
+            yield f"  passes    {rule.pattern} on to {rule.domain} version {rule.version} {condition}"
+    if provider.entries:
+        yield f"  converts  {', '.join(sorted({entry.name for entry in provider.entries}))}"
+    if provider.fallback is not None:
+        yield "  hook      for operators that nobody converts"
+    if provider.python_op is not None:
+        yield "  hook      for autograd.Function classes that nobody names"
+    when = "" if plugin.is_named else f" (only with -p {plugin.info.name})"
+    for stage, item in plugin.passes:
+        yield f"  pass      {stage}: {getattr(item, '__name__', type(item).__name__)}{when}"
+    for name, value in plugin.option_defaults.items():
+        yield f"  default   {name}={value!r}{when}"
+    try:
+        libraries = plugin.libraries()
+    except Exception as error:  # a plugin is foreign code: it may raise anything
+        libraries = []
+        yield f"  failed    onnx_exporter_custom_op_libraries: {type(error).__name__}: {error}"
+    for library in libraries:
+        domain = getattr(library, "op_domain", None)
+        yield f"  verifies  with {library if domain is None else f'{domain}::{library.__name__} in Python'}"
+    opsets = provider.opsets
+    if len(opsets) < NEWEST_OPSET - OLDEST_OPSET + 1:
+        yield f"  opsets    {', '.join(map(str, sorted(opsets)))}"

@@ -194,13 +194,18 @@ class _Calls(dict[torch.nn.Module, str]):
         super().__init__(names)
         self._counts: dict[str, int] = {}
 
-    def get(self, module: torch.nn.Module, default: Any = None) -> Any:
+    def __getitem__(self, module: torch.nn.Module) -> str:
         """Returns ``"path@n"`` at the n-th call of a module."""
-        name = super().get(module)
-        if name is None:
-            return default
+        name = super().__getitem__(module)
         self._counts[name] = count = self._counts.get(name, -1) + 1
         return f"{name}@{count}"
+
+    def get(self, module: torch.nn.Module, default: Any = None) -> Any:
+        """Returns the same, or `default` for what is no part of the model; older PyTorch asks by index."""
+        try:
+            return self[module]
+        except KeyError:
+            return default
 
 
 @contextmanager

@@ -8,16 +8,22 @@ write is refused.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from onnx_exporter._source.emit import without_strides
-from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue
+from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue, values_in
 from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError
 
 if TYPE_CHECKING:
     from onnx_exporter._source.functionalize import _Alias, _Functionalizer, _Storage
+
+
+_KEEPING = {"prim::ListConstruct": ("tensors",), "prim::ListInsert": ("element",)}
+"""Nodes that put tensors into a list, and the arguments that they put there."""
+
+_READING = "prim::ListAt"
 
 
 class ControlFlow:
@@ -33,6 +39,8 @@ class ControlFlow:
         self._position = 0
         self._shared: set[SourceValue] = set()
         self._given: list[tuple[SourceValue, SourceValue]] = []
+        self._kept: set[SourceValue] = set()
+        self._read: set[SourceValue] = set()
 
     @contextmanager
     def inside(self, block: SourceGraph) -> Iterator[Iterator[SourceNode]]:
@@ -61,6 +69,10 @@ class ControlFlow:
             UnsupportedOpError: If it may, and that is read later.
         """
         functionalizer = self._functionalizer
+        if storage.origin in self._kept:
+            raise _refusal(location, "a tensor is written in place that a list holds whose length the data decide")
+        if storage.origin in self._read:
+            raise _refusal(location, "a tensor is written in place that comes from a list whose length the data decide")
         if storage.origin in self._shared:
             raise _refusal(
                 location, "a tensor is written in place that a branch or loop has chosen, and what it chose from is read later"
@@ -69,6 +81,22 @@ class ControlFlow:
             tensor = functionalizer.tensors.get(source)
             if tensor is not None and tensor.alias.storage is storage and self._is_read_later({result}):
                 raise _refusal(location, "a tensor is written in place that a branch or loop has given under another name too")
+
+    # Lists
+
+    def note_lists(self, node: SourceNode) -> None:
+        """Notes what a node puts into a list whose length the data decide, or takes out of it: the list holds values."""
+        self._kept.difference_update(node.outputs)  # in each round of a loop it is another tensor
+        if node.op in _KEEPING:
+            self._keep(value for name in _KEEPING[node.op] for value in values_in(node.arguments[name]))
+        elif node.op == _READING:
+            self._read.update(node.outputs)
+
+    def _keep(self, values: Iterable[SourceValue]) -> None:
+        functionalizer = self._functionalizer
+        self._kept.update(
+            functionalizer.tensor(value).alias.storage.origin for value in values if value in functionalizer.written
+        )
 
     # Branches
 
@@ -102,6 +130,7 @@ class ControlFlow:
         before = self._save()
         trial = SourceGraph(body.inputs, _copies(body.nodes), body.outputs)
         self._inside(trial)
+        self._keep(body.outputs[1 + len(inputs) :])
         bases = self._written_since(before)
         self._restore(before)
         starts = []
@@ -124,6 +153,7 @@ class ControlFlow:
 
     def _inside(self, block: SourceGraph) -> None:
         functionalizer = self._functionalizer
+        functionalizer.forget(block.inputs)
         outputs = block.outputs
         block.nodes = functionalizer.rewrite(block, lambda: [functionalizer.read(value) for value in outputs])
 

@@ -10,7 +10,7 @@ when they are next read.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from onnx_exporter._source.aliasing import AliasSets, Effects, EffectsCache, writes_anything
 from onnx_exporter._source.control_flow import ControlFlow
@@ -138,6 +138,8 @@ class _Functionalizer:
         outer, self.emitter = self.emitter, Emitter()
         with self.control_flow.inside(block) as walk:
             for node in walk:
+                self.control_flow.note_lists(node)
+                self.forget(node.outputs)
                 effects = self._cache.of(node)
                 if effects.rebinds:
                     self._rebind(node, effects)
@@ -156,6 +158,11 @@ class _Functionalizer:
         made = _Alias(value, storage, view, index)
         self.aliases.append(made)
         return made
+
+    def forget(self, values: Iterable[SourceValue]) -> None:
+        """Drops what is known of values that come to be: of an earlier pass over the body of a loop."""
+        for value in values:
+            self.tensors.pop(value, None)
 
     # Reading.
 

@@ -37,6 +37,8 @@ class SourceType:
             such as ``reshape`` returned a view.
         example_shape: Sizes of the example, where known; like `strides`, never a fact.
         requires_grad: Whether the input or weight has gradients in PyTorch; not set on what is computed.
+        is_list: The value is a list of such tensors, of which it is not known how many there are; only nodes of
+            scripted programs take and give one.
     """
 
     dtype: torch.dtype | None = None
@@ -45,6 +47,7 @@ class SourceType:
     strides: tuple[int, ...] | None = dataclasses.field(default=None, compare=False)
     example_shape: tuple[int, ...] | None = dataclasses.field(default=None, compare=False)
     requires_grad: bool = dataclasses.field(default=False, compare=False)
+    is_list: bool = False
 
     @property
     def rank(self) -> int | None:
@@ -164,6 +167,18 @@ class SourceGraph:
             for block in node.blocks:
                 yield from block.read_values()
         yield from values_in(self.outputs)
+
+    def replace(self, old: SourceValue, new: SourceValue) -> None:
+        """Has everything that reads one value, blocks and outputs included, read another."""
+
+        def renewed(value: SourceValue) -> SourceValue:
+            return new if value is old else value
+
+        for node in self.nodes:
+            node.arguments = {name: map_values(argument, renewed) for name, argument in node.arguments.items()}
+            for block in node.blocks:
+                block.replace(old, new)
+        self.outputs = [renewed(value) for value in self.outputs]
 
     def __repr__(self) -> str:
         lines = [f"graph({', '.join(map(repr, self.inputs))}):"]

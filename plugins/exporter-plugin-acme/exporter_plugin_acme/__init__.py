@@ -1,6 +1,7 @@
-"""Example plugin: one operator, one domain to fall through to, one autograd.Function."""
+"""acme's operators for onnx-exporter: one in standard ONNX, a domain to fall through to, an autograd.Function."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from exporter_plugin_acme import functions, vendor
 from onnx_exporter import GraphContext, OpTable, Value, hookimpl
@@ -20,3 +21,11 @@ def erf_gate(g: GraphContext, x: Value, slope: float = 1.0) -> Value:
 def onnx_exporter_tables() -> Sequence[OpTable]:
     """Contributes everything in this package."""
     return [table, vendor.table, functions.table]
+
+
+@hookimpl
+def onnx_exporter_custom_op_libraries() -> Sequence[type[Any]]:
+    """What verification runs the vendor's operators with; a library for ONNX Runtime would be given here, too, by its path."""
+    from exporter_plugin_acme.reference import Frob  # not before it is needed: it takes time to import
+
+    return [Frob]

@@ -5,7 +5,7 @@ from onnx_exporter import GraphContext, OpTable, Value
 table = OpTable(opset=8)  # Max broadcasts from opset 8
 
 
-@table.python_op("MyClip")
-def my_clip(g: GraphContext, x: Value, low: float) -> Value:
-    """``MyClip.forward(ctx, x, low)``: Max."""
+@table.python_op("AcmeClip")
+def clip(g: GraphContext, x: Value, low: float) -> Value:
+    """``AcmeClip.forward(ctx, x, low)``: Max."""
     return g.op("Max", x, g.constant(low, like=x))

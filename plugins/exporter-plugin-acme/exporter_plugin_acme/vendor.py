@@ -6,4 +6,4 @@ Tensors become inputs, constants become attributes named by the torch schema.
 from onnx_exporter import OpTable
 
 table = OpTable()
-table.passthrough("acme_npu::*", domain="com.acme", version=2, rename={"frob": "Frob"})
+table.passthrough("acme_npu::*", domain="com.acme", version=1, rename={"frob": "Frob"})

@@ -12,6 +12,9 @@ from exporter_plugin_horizon import fake_quant
 from exporter_plugin_horizon.fall_through import FallThrough
 from onnx_exporter import ArgumentError, ExportResult, OperatorExportTypes, TrainingMode, export
 
+OPSET = 11
+"""The opset that the vendor's compiler reads."""
+
 
 def export_to_onnx(
     model: torch.nn.Module,
@@ -23,13 +26,13 @@ def export_to_onnx(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX_FALLTHROUGH,
-    opset_version: int = 11,
+    opset_version: int = OPSET,
     do_constant_folding: bool = True,
     dynamic_axes: Mapping[str, Any] | None = None,
     keep_initializers_as_inputs: bool | None = None,
     custom_opsets: Mapping[str, int] | None = None,
     *,
-    fake_quantize: Literal["qdq", "vendor"] = "qdq",
+    fake_quantize: Literal["qdq", "vendor", "none"] = "qdq",
     **options: Any,
 ) -> ExportResult:
     """Exports a float or QAT model for the vendor's compiler.
@@ -42,15 +45,19 @@ def export_to_onnx(
         operator_export_type: ``ONNX_FALLTHROUGH`` leaves what nobody converts as it is in the domain ``horizon``;
             ``ONNX`` fails then.
         fake_quantize: ``"qdq"`` writes fake quantization as QuantizeLinear and DequantizeLinear (with a scale a channel from
-            opset 13 on; below as Round, Clip and arithmetic), ``"vendor"`` as ``HzQuantize`` and ``HzDequantize``.
+            opset 13 on; below as Round, Clip and arithmetic), ``"vendor"`` as ``HzQuantize`` and ``HzDequantize``; ``"none"``
+            leaves it out, for a compiler that calibrates by itself.
         options: What else `onnx_exporter.export` takes.
 
     Raises:
         ExportError: As `onnx_exporter.export` does.
     """
-    if fake_quantize not in ("qdq", "vendor"):
-        raise ArgumentError(f"fake_quantize is {fake_quantize!r}; it must be 'qdq' or 'vendor'")
+    if fake_quantize not in ("qdq", "vendor", "none"):
+        raise ArgumentError(f"fake_quantize is {fake_quantize!r}; it must be 'qdq', 'vendor' or 'none'")
     tables = [fake_quant.table] if fake_quantize == "vendor" else []
+    passes: Mapping[str, Sequence[Any]] = {}
+    if fake_quantize != "qdq":
+        passes = {"onnx": [fake_quant.join]} if fake_quantize == "vendor" else {"source": [fake_quant.leave_out]}
     falls_through = operator_export_type == OperatorExportTypes.ONNX_FALLTHROUGH
     return export(
         model,
@@ -67,6 +74,6 @@ def export_to_onnx(
         dynamic_axes,
         keep_initializers_as_inputs,
         custom_opsets,
-        plugins=[*options.pop("plugins", ()), FallThrough(tables, falls_through)],
+        plugins=[*options.pop("plugins", ()), FallThrough(tables, falls_through, passes)],
         **options,
     )

@@ -1,6 +1,6 @@
-"""What no symbolic function converts stays as it is, under its own name, in the vendor's domain."""
+"""The plugin for one export: what no symbolic function converts stays as it is, and passes that this export asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exporter_plugin_horizon.domain import DOMAIN
@@ -13,16 +13,23 @@ class FallThrough:
     Args:
         tables: Tables that take part too.
         falls_through: Whether operators that nobody converts stay as they are.
+        passes: Passes by stage.
     """
 
-    def __init__(self, tables: Sequence[OpTable], falls_through: bool) -> None:
+    def __init__(self, tables: Sequence[OpTable], falls_through: bool, passes: Mapping[str, Sequence[Any]]) -> None:
         self._tables = tables
         self._falls_through = falls_through
+        self._passes = passes
 
     @hookimpl
     def onnx_exporter_tables(self) -> Sequence[OpTable]:
         """Contributes the tables."""
         return self._tables
+
+    @hookimpl
+    def onnx_exporter_passes(self, stage: str) -> Sequence[Any]:
+        """Contributes the passes."""
+        return self._passes.get(stage, ())
 
     @hookimpl
     def onnx_exporter_fallback(self, g: GraphContext, node: Any) -> list[Value] | None:

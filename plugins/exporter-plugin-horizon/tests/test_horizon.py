@@ -98,6 +98,54 @@ def test_qat_models_with_the_vendors_operators(fused, opset):
     assert [node.attributes["axis"].as_int() for node in of_weight] == [0]
 
 
+def test_without_fake_quantization_the_float_model_is_left():
+    model = trained()
+    result = export_to_onnx(model, (X,), None, fake_quantize="none")
+    assert operators(result) == ["Conv"]
+    (weight,) = [value for value in result.model.graph.initializers.values() if len(value.shape) == 4]
+    assert (weight.const_value.numpy() == model.conv.weight.detach().numpy()).all()
+
+
+class Twice(nn.Module):
+    """The same levels two times in a row, and others after them."""
+
+    def forward(self, x):
+        for scale in (0.1, 0.1, 0.2):
+            x = torch.fake_quantize_per_tensor_affine(x, scale, 0, -128, 127)
+        return x
+
+
+def test_what_goes_to_the_same_levels_again_stays_there():
+    result = export_to_onnx(Twice(), (X,), None, fake_quantize="vendor")
+    assert operators(result) == ["horizon::HzQuantize", "horizon::HzDequantize"] * 2
+    assert [node.attributes["quant_max"].as_int() for node in result.model.graph if node.op_type == "HzQuantize"] == [127, 127]
+
+
+class Warp(torch.autograd.Function):
+    """A function that the vendor's chip has as an operator."""
+
+    horizon_op = "HzWarp"
+
+    @staticmethod
+    def forward(ctx, x, flow, mode):
+        return x + flow
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_a_function_that_stands_for_an_operator_of_the_vendor(capture):
+    result = export(lambda x, flow: Warp.apply(x, flow, 2), (torch.randn(2), torch.randn(2)), capture=capture)
+    (node,) = result.model.graph
+    assert (node.domain, node.op_type, len(node.inputs)) == ("horizon", "HzWarp", 2)
+    assert node.attributes["mode"].as_int() == 2
+    assert result.origins[node.name].function == "exporter_plugin_horizon.onnx_exporter_python_op"
+
+
+def test_an_export_that_names_the_plugin_is_for_the_vendors_opset():
+    assert export(nn.ReLU(), (X,)).model.opset_imports[""] == 18
+    assert export(nn.ReLU(), (X,), plugins=["horizon"]).model.opset_imports[""] == 11
+    assert export(nn.ReLU(), (X,), plugins=["horizon"], opset_version=13).model.opset_imports[""] == 13
+
+
 def test_operators_of_the_vendor_pass_wherever_the_plugin_is_installed():
     with torch.library._scoped_library("horizon", "DEF") as library:
         library.define("frob(Tensor x, int[] taps) -> Tensor")

@@ -1,0 +1,394 @@
+"""Each hook: what it contributes, when it acts, and what is said when it is wrong."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from onnx_exporter import (
+    ArgumentError,
+    ExportWarning,
+    OperatorExportTypes,
+    OpTable,
+    PluginError,
+    SymbolicError,
+    Value,
+    VerificationError,
+    export,
+    hookimpl,
+)
+from onnx_exporter._loading import OPTIONS
+from onnx_exporter._plugins import load_plugins
+
+X = torch.randn(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def demo():
+    with torch.library._scoped_library("demo", "DEF") as library:
+        library.define("double(Tensor x) -> Tensor")
+        library.impl("double", lambda x: x + x, "CompositeExplicitAutograd")
+        library.define("neg_pos(Tensor x) -> (Tensor, Tensor)")
+        library.impl("neg_pos", lambda x: (x.clamp(max=0), x.clamp(min=0)), "CompositeExplicitAutograd")
+        yield
+
+
+def double(x):
+    return torch.ops.demo.double(x)
+
+
+def state_of(name, **options):
+    (found,) = [item for item in load_plugins(**options).plugins if item.info.name == name]
+    return found
+
+
+# Option defaults
+
+DEFAULTS = """
+from onnx_exporter import hookimpl
+
+@hookimpl
+def onnx_exporter_option_defaults():
+    return {!r}
+"""
+
+
+def opset_of(**options):
+    return export(torch.nn.ReLU(), (X,), **options).model.opset_imports[""]
+
+
+def test_option_defaults_act_where_the_plugin_is_named(install):
+    install("chip", DEFAULTS.format({"opset_version": 11}))
+    assert opset_of() == 18
+    assert opset_of(plugins=["chip"]) == opset_of(prefer=["chip"]) == 11
+
+
+def test_arguments_win_over_option_defaults(install):
+    install("chip", DEFAULTS.format({"opset_version": 11, "capture": "export", "producer_name": "chip"}))
+    assert opset_of(plugins=["chip"], opset_version=13) == 13
+    result = export(torch.nn.ReLU(), (X,), plugins=["chip"], dynamo=False)  # says how to capture, in torch.onnx's words
+    assert result.model.producer_name == "chip"
+
+
+def test_every_option_that_may_have_a_default(tmp_path):
+    defaults = {
+        "opset_version": 12,
+        "capture": "export",
+        "operator_export_type": OperatorExportTypes.ONNX_FALLTHROUGH,
+        "keep_initializers_as_inputs": False,
+        "custom_opsets": {"demo": 4},
+        "external_data": True,
+        "rtol": 1e-2,
+        "atol": 1e-4,
+        "doc_string": "for the chip",
+        "producer_name": "chip",
+    }
+    assert set(defaults) == OPTIONS
+
+    class Chip:
+        @hookimpl
+        def onnx_exporter_option_defaults(self):
+            return defaults
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(4000, 3))
+
+        def forward(self, x):
+            return torch.ops.demo.double(x) @ self.weight.t()
+
+    result = export(Model(), (X,), tmp_path / "m.onnx", plugins=[Chip()])
+    assert dict(result.model.opset_imports) == {"": 12, "demo": 4}
+    assert (result.model.doc_string, result.model.producer_name) == ("for the chip", "chip")
+    assert len(result.model.graph.inputs) == 1
+    assert result.file.external_path
+
+
+def test_a_wrong_default_is_named_with_its_plugin():
+    class Chip:
+        @hookimpl
+        def onnx_exporter_option_defaults(self):
+            return {"operator_export_type": "no type", "opset_version": 12}
+
+    with pytest.raises(ArgumentError, match=r"operator_export_type is 'no type'.*\n.*opset_version=12 of plugin 'Chip'"):
+        export(torch.nn.ReLU(), (X,), plugins=[Chip()])
+
+
+def test_plugins_that_disagree_are_both_named(install):
+    install("chip", DEFAULTS.format({"opset_version": 11}))
+    install("board", DEFAULTS.format({"opset_version": 13}))
+    with pytest.raises(
+        PluginError,
+        match=r"plugins 'board' \(exporter-plugin-board 1.0\) and 'chip' \(exporter-plugin-chip 1.0\) disagree about "
+        "opset_version: 13 and 11",
+    ):
+        opset_of(plugins=["chip", "board"])
+    assert opset_of(plugins=["chip", "board"], opset_version=12) == 12
+    assert opset_of(plugins=["board"]) == 13
+
+
+def test_plugins_that_agree(install):
+    install("chip", DEFAULTS.format({"opset_version": 11}))
+    install("board", DEFAULTS.format({"opset_version": 11}))
+    assert opset_of(plugins=["chip", "board"]) == 11
+
+
+def test_a_default_that_contradicts_an_argument_tells_whose_it_is(install):
+    install("chip", DEFAULTS.format({"opset_version": 11}))
+    with pytest.raises(ArgumentError, match=r"needs opset 15[\s\S]*opset_version=11 of plugin 'chip'"):
+        opset_of(plugins=["chip"], export_modules_as_functions=True)
+
+
+def test_what_can_have_no_default_is_refused(install):
+    install("chip", DEFAULTS.format({"plugins": ["other"]}))
+    assert "onnx_exporter_option_defaults gives 'plugins'; a plugin may have defaults for" in state_of("chip").error
+
+
+# What verification needs
+
+VENDOR = """
+from onnx_exporter import OpTable, hookimpl
+
+table = OpTable()
+table.passthrough("demo::*", domain={domain!r}, rename={{"double": "Double", "neg_pos": "NegPos"}})
+
+@hookimpl
+def onnx_exporter_tables():
+    return [table]
+
+@hookimpl
+def onnx_exporter_custom_op_libraries():
+    {libraries}
+"""
+IN_PYTHON = """
+    from onnx.reference.op_run import OpRun
+
+    class Double(OpRun):
+        op_domain = "com.demo"
+
+        def _run(self, x):
+            return (x * {factor},)
+
+    return [Double]
+"""
+
+
+def test_a_class_computes_the_vendors_operator(install):
+    install("vendor", VENDOR.format(domain="com.demo", libraries=IN_PYTHON.format(factor=2)))
+    result = export(double, (X,), dynamic_axes={"x": {0: "batch"}}, verify=True)
+    assert result.comparison.runtime == "onnx.reference"
+    assert len(result.comparison.runs) == 3
+
+
+def test_a_class_that_computes_something_else(install):
+    install("vendor", VENDOR.format(domain="com.demo", libraries=IN_PYTHON.format(factor=3)))
+    with pytest.raises(VerificationError, match="differs"):
+        export(double, (X,), verify=True)
+
+
+def test_a_library_is_loaded_into_onnx_runtime(install):
+    pytest.importorskip("onnxruntime_extensions", reason="a library of operators that pip can install")
+    code = "import onnxruntime_extensions\n    return [onnxruntime_extensions.get_library_path()]"
+    install("vendor", VENDOR.format(domain="ai.onnx.contrib", libraries=code))
+    result = export(lambda x: torch.ops.demo.neg_pos(x), (X,), verify=True)
+    assert [node.op_type for node in result.model.graph] == ["NegPos"]
+    assert result.comparison.runtime == "onnxruntime"
+    assert result.comparison.ok
+
+
+def test_a_library_is_asked_for_only_where_its_plugin_takes_part(install):
+    install("vendor", VENDOR.format(domain="com.demo", libraries="raise RuntimeError('no licence for the library')"))
+    assert export(torch.nn.ReLU(), (X,), verify=True).comparison.ok
+    with pytest.raises(PluginError, match=r"onnx_exporter_custom_op_libraries of plugin 'vendor' .* no licence for the library"):
+        export(double, (X,), verify=True)
+
+
+def test_a_library_that_is_not_there(install):
+    install("vendor", VENDOR.format(domain="com.demo", libraries="return ['/nowhere/libvendor.so']"))
+    with pytest.raises(VerificationError, match="'/nowhere/libvendor.so' does not exist"):
+        export(double, (X,), verify=True)
+
+
+# Handlers for autograd.Function
+
+
+class Scale(torch.autograd.Function):
+    vendor_op = "Scale"
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        return x * factor
+
+
+class Own(torch.autograd.Function):
+    vendor_op = "Own"
+
+    @staticmethod
+    def forward(ctx, x):
+        return x + 1
+
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("Add", x, g.op("Constant", value_t=torch.tensor(1.0)))
+
+
+class Other(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.relu(x)
+
+
+HANDLER = """
+from onnx_exporter import OpTable, hookimpl
+
+onnx_exporter_requires = {{"opset": {opset!r}}}
+
+@hookimpl
+def onnx_exporter_python_op(g, node):
+    name = getattr(node.attributes["function"], "vendor_op", None)
+    return None if name is None else g.op(f"com.vendor::{{name}}", g.arguments["x"], factor=g.arguments["factor"])
+"""
+
+
+def kinds(function, **options):
+    return [node.op_type for node in export(function, (X,), **options).model.graph]
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_a_hook_handles_any_class(install, capture):
+    install("vendor", HANDLER.format(opset=">=7"))
+    result = export(lambda x: Scale.apply(x, 3.0), (X,), capture=capture)
+    (node,) = result.model.graph
+    assert (node.domain, node.op_type, node.attributes["factor"].as_float()) == ("com.vendor", "Scale", 3.0)
+    origin = result.origins[node.name]
+    assert (origin.plugin, origin.plugin_version, origin.op) == ("vendor", "1.0", "prim::PythonOp")
+    assert origin.function.endswith("vendor.onnx_exporter_python_op")
+    assert origin.line.endswith("vendor.py:9")
+
+
+def test_what_goes_before_and_after_the_hook(install):
+    install("vendor", HANDLER.format(opset=">=7"))
+    assert kinds(lambda x: Own.apply(x)) == ["Add"]  # its own symbolic
+    assert kinds(lambda x: Other.apply(x)) == ["Relu"]  # declined, so what forward computes
+    table = OpTable()
+
+    @table.python_op("Scale")
+    def scale(g, x: Value, factor: float):
+        return g.op("Mul", x, g.constant(factor, like=x))
+
+    assert kinds(lambda x: Scale.apply(x, 3.0), plugins=[table]) == ["Mul"]
+
+
+def test_hooks_are_not_asked_outside_their_opsets(install):
+    install("vendor", HANDLER.format(opset=">=13"))
+    assert kinds(lambda x: Scale.apply(x, 3.0), opset_version=13) == ["Scale"]
+    assert kinds(lambda x: Scale.apply(x, 3.0), opset_version=12) == ["Mul"]
+
+
+# Passes
+
+PASSES = """
+import onnx_ir as ir
+from onnx_exporter import hookimpl
+
+def {stage}_pass(subject):
+    {body}
+
+@hookimpl
+def onnx_exporter_passes(stage):
+    return [{stage}_pass] if stage == {stage!r} else []
+"""
+ADD_NODE = """
+    (output,) = subject.graph.outputs
+    inner = ir.Value(name="inner", type=output.type, shape=output.shape)
+    output.producer().outputs[0].name
+    node = ir.Node("", "Identity", [output], outputs=[ir.Value(name="passed", type=output.type, shape=output.shape)], name="last")
+    subject.graph.append(node)
+    subject.graph.outputs[0] = node.outputs[0]
+"""
+SILU = """
+    for node in list(subject.nodes):
+        value = node.arguments.get("other")
+        gate = next((each for each in subject.nodes if value in each.outputs), None)
+        if node.op == "aten::mul" and gate is not None and gate.op == "aten::sigmoid":
+            subject.replace(node.outputs[0], gate.arguments["self"])
+    return subject
+"""
+
+
+def test_a_pass_over_the_file_acts_where_the_plugin_is_named(install):
+    install("demo", PASSES.format(stage="onnx", body=ADD_NODE))
+    assert [node.op_type for node in export(torch.nn.ReLU(), (X,)).model.graph] == ["Relu"]
+    result = export(torch.nn.ReLU(), (X,), plugins=["demo"], verify=True)
+    assert [node.op_type for node in result.model.graph] == ["Relu", "Identity"]
+    origin = result.origins["last"]
+    assert (origin.plugin, origin.plugin_version) == ("demo", "1.0")
+    assert origin.function.endswith("_demo.onnx_pass")
+    assert origin.line.endswith("_demo.py:5")
+
+
+def test_a_pass_over_what_was_captured(install):
+    install("demo", PASSES.format(stage="source", body=SILU))
+    model = lambda x: (x * torch.sigmoid(x)).relu()  # noqa: E731
+    assert [node.op_type for node in export(model, (X,)).model.graph][-1] == "Relu"
+    assert [node.op_type for node in export(model, (X,), plugins=["demo"]).model.graph] == ["Relu"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise KeyError('scale')", r"pass .*source_pass of plugin 'demo' \(exporter-plugin-demo 1.0\) at .*:5 failed: KeyError"),
+        ("pass", "returned NoneType; it must return the source graph"),
+    ],
+)
+def test_a_wrong_pass_is_named(install, body, message):
+    install("demo", PASSES.format(stage="source", body=body))
+    with pytest.raises(SymbolicError, match=message):
+        export(torch.nn.ReLU(), (X,), plugins=["demo"])
+
+
+# Fallback
+
+
+def test_fallback_is_asked_at_its_opsets_only(install):
+    install(
+        "demo",
+        """
+        from onnx_exporter import hookimpl
+
+        onnx_exporter_requires = {"opset": ">=11"}
+
+        @hookimpl
+        def onnx_exporter_fallback(g, node):
+            return g.pass_through("com.demo::Double")
+        """,
+    )
+    assert kinds(double, opset_version=11) == ["Double"]
+    with pytest.raises(Exception, match="demo::double"):
+        kinds(double, opset_version=10)
+
+
+def test_hooks_of_an_object_given_to_the_call():
+    class Given:
+        @hookimpl
+        def onnx_exporter_fallback(self, g, node):
+            return g.op("Add", g.arguments["x"], g.arguments["x"])
+
+        @hookimpl
+        def onnx_exporter_passes(self, stage):
+            return [self.describe] if stage == "onnx" else []
+
+        @staticmethod
+        def describe(model):
+            model.doc_string = "passed"
+
+    result = export(double, (X,), plugins=[Given()], verify=True)
+    assert result.model.doc_string == "passed"
+    assert {origin.plugin for origin in result.origins.values()} == {"Given"}
+
+
+def test_a_plugin_without_hooks_is_reported(install):
+    install("demo", "")
+    with pytest.warns(ExportWarning, match="implements no hook"):
+        export(torch.nn.ReLU(), (X,))
