@@ -357,7 +357,8 @@ def check_node(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outpu
         variable, allowed = formal[min(index, last)]
         kind = f"tensor({_TYPE_NAMES[value.ir.dtype]})"
         if kind not in allowed:
-            raise TypeNotSupported(f"{schema.name} ({schema.domain or 'ai.onnx'} {schema.since_version}) takes no {kind[7:-1]} as input {index}")
+            operator = f"{schema.name} ({schema.domain or 'ai.onnx'} {schema.since_version})"
+            raise TypeNotSupported(f"{operator} takes no {kind[7:-1]} as input {index}")
         if index >= last and heterogeneous:
             continue
         if bound.setdefault(variable, kind) != kind:

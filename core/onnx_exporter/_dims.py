@@ -14,6 +14,15 @@ ANONYMOUS = "_s"
 """Prefix of symbols made up for sizes that nothing is known of; they are not written to the file."""
 
 
+FROM_DATA = f"{ANONYMOUS}d"
+"""Prefix of those that data decide: how many elements are selected, say."""
+
+
+def is_from_data(dim: Dim) -> bool:
+    """Whether data decide a size, as far as can be told."""
+    return isinstance(dim, ir.SymbolicDim) and dim.value is not None and FROM_DATA in dim.value
+
+
 def is_anonymous(dim: Dim) -> bool:
     """Whether a symbol, or an expression over symbols, involves a made-up name."""
     return isinstance(dim, ir.SymbolicDim) and (dim.value is None or ANONYMOUS in dim.value)
@@ -81,6 +90,6 @@ class Symbols:
     def __init__(self) -> None:
         self._numbers = itertools.count()
 
-    def fresh(self) -> ir.SymbolicDim:
+    def fresh(self, *, from_data: bool = False) -> ir.SymbolicDim:
         """Returns a symbol that equals no other."""
-        return ir.SymbolicDim(f"{ANONYMOUS}{next(self._numbers)}")
+        return ir.SymbolicDim(f"{FROM_DATA if from_data else ANONYMOUS}{next(self._numbers)}")

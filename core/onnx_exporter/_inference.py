@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from onnx_exporter import _shapes
+from onnx_exporter._dims import is_from_data
 from onnx_exporter._values import Dim, Value
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ _UNARY = frozenset(
 )
 """Operators whose output has the type and shape of the first input; no need to ask."""
 
+_SELECTING = frozenset(["Compress", "NonMaxSuppression", "NonZero", "Range", "Slice", "Unique"])
+"""Operators that give as much as the data, or computed bounds, select: perhaps nothing."""
+
 
 def infer(
     schema: onnx.defs.OpSchema, node: ir.Node, inputs: Sequence[Value | None], outputs: Sequence[Value], builder: Builder
@@ -87,8 +91,11 @@ def infer(
         if more is not None:
             known: Sequence[Any] = shape.dims if shape is not None else [ir.SymbolicDim(None)] * len(more)
             outputs[0].ir.shape = ir.Shape([_better(old, new) for old, new in zip(known, more, strict=True)])
+    from_data = node.op_type in _SELECTING or any(
+        is_from_data(dim) for value in inputs if value is not None and value.shape is not None for dim in value.shape
+    )
     for value in outputs:
-        name_unknown(value, builder)
+        name_unknown(value, builder, from_data=from_data)
 
 
 def is_misjudged(node: ir.Node, version: int) -> bool:
@@ -99,11 +106,12 @@ def is_misjudged(node: ir.Node, version: int) -> bool:
     return node.op_type == "Slice" and not node.domain and version == 10
 
 
-def name_unknown(value: Value, builder: Builder) -> None:
+def name_unknown(value: Value, builder: Builder, *, from_data: bool = False) -> None:
     """Gives each unknown size a symbol of its own, so that it can be recognised when it is used again."""
     shape = value.ir.shape
     if shape is not None and any(_is_unknown(dim) for dim in shape.dims):
-        value.ir.shape = ir.Shape([builder.symbols.fresh() if _is_unknown(dim) else dim for dim in shape.dims])
+        fresh = builder.symbols.fresh
+        value.ir.shape = ir.Shape([fresh(from_data=from_data) if _is_unknown(dim) else dim for dim in shape.dims])
 
 
 def _is_unknown(dim: Any) -> bool:

@@ -134,6 +134,14 @@ def _slice(inputs: Inputs, attributes: Attributes) -> Shape | None:
     return result
 
 
+def _compress(inputs: Inputs, attributes: Attributes) -> Shape | None:
+    shape = None if inputs[0] is None else inputs[0].shape
+    axis = attributes.get("axis")
+    if axis is None or shape is None:
+        return [None] if axis is None else None
+    return [None if position == axis % len(shape) else dim for position, dim in enumerate(shape)]
+
+
 def _bounds(inputs: Inputs, attributes: Attributes) -> list[tuple[int, Dim | None, Dim | None, Dim | None]] | None:
     """Axis, start, end and step of each axis that a Slice cuts; None if the axes are unknown."""
     if "starts" in attributes:  # before opset 10
@@ -170,6 +178,7 @@ _RULES: dict[str, Callable[[Inputs, Attributes], Shape | None]] = {
     "Tile": _tile,
     "Range": _range,
     "Slice": _slice,
+    "Compress": _compress,
     **dict.fromkeys(
         ("Add", "Sub", "Mul", "Div", "Pow", "Where", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual",
          "GreaterOrEqual", "Min", "Max", "Mod", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Sum", "Mean"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
 
-from onnx_exporter.testing import OpCase, expand
+from onnx_exporter.testing import NEWEST, OpCase, expand
 
 TRACE = ("trace",)
 INF = float("inf")
@@ -106,3 +110,32 @@ ROWS, IDS = expand(CASES)
 @pytest.mark.parametrize(("case", "opset", "capture"), ROWS, ids=IDS)
 def test_matches_eager(case, opset, capture, exporter):
     exporter.check(case, opset, capture)
+
+
+def of_selected(function: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
+    return lambda x: function(x[x[:, 0] > 0])
+
+
+SOME, NONE = torch.randn(5, 4), -torch.rand(5, 4)
+NOTHING = [
+    OpCase("aten::mean", of_selected(lambda x: x.mean(0)), (SOME,), (9, 11, 13, NEWEST), others=[(NONE,)]),
+    OpCase(
+        "aten::mean", of_selected(lambda x: x.mean(0, keepdim=True)), (SOME,), (9, 13, NEWEST), others=[(NONE,)], label="keepdim"
+    ),
+    OpCase("aten::mean", of_selected(lambda x: (x * 2)[:, 1:].mean()), (SOME,), (9, 13, NEWEST), others=[(NONE,)], label="all"),
+    OpCase("aten::mean", of_selected(lambda x: x.half().mean(0)), (SOME,), (13, NEWEST), others=[(NONE,)], label="half"),
+    OpCase("aten::var_mean", of_selected(lambda x: torch.var_mean(x, 0)), (SOME,), (9, 13, NEWEST), others=[(NONE,)]),
+    OpCase("aten::var", of_selected(lambda x: x.var(0, correction=0)), (SOME,), (9, 13, NEWEST), others=[(NONE,)]),
+    OpCase("aten::mse_loss", of_selected(lambda x: nn.functional.mse_loss(x, x * 2)), (SOME,), (9, 13, NEWEST), others=[(NONE,)]),
+]
+
+
+@pytest.mark.parametrize(("case", "opset", "capture"), expand(NOTHING)[0], ids=expand(NOTHING)[1])
+def test_the_mean_of_what_data_have_not_selected_is_no_number(case, opset, capture, exporter):
+    exporter.check(case, opset, capture)
+
+
+def test_a_mean_over_an_axis_that_data_do_not_decide_is_one_node(exporter):
+    case = OpCase("aten::mean", lambda x: x.mean((2, 3)), (torch.randn(2, 3, 4, 5),), dynamic={0: {0: "n", 2: "h", 3: "w"}})
+    (node,) = exporter.check(case, NEWEST).model.graph
+    assert node.op_type == "ReduceMean"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from onnx_exporter._context import GraphContext
+from onnx_exporter._dims import is_from_data
 from onnx_exporter._values import Dim, Value
 
 __all__ = [
@@ -73,6 +74,11 @@ def known_size(x: Value, axis: int) -> int | None:
 def same_size(x: Value, x_axis: int, y: Value, y_axis: int) -> bool:
     """Whether two axes are proven to have one size. Added in 0.1."""
     return x.shape is not None and y.shape is not None and x.shape[x_axis] == y.shape[y_axis]
+
+
+def is_decided_by_data(x: Value, axis: int) -> bool:
+    """Whether what an axis holds was selected by data, as far as can be told, so that it may be none. Added in 0.1."""
+    return x.shape is not None and is_from_data(x.shape[axis])
 
 
 def size(g: GraphContext, x: Value, axis: int) -> Size:

@@ -17,7 +17,7 @@ TABLES: Sequence[OpTable] = (
 
 REVIEWED: Mapping[str, str] = {
     "CenterCropPad": "no PyTorch operator",
-    "GroupNormalization": "deprecated at once, for its scale per group; opset 21 has the right one",
+    "GroupNormalization": "deprecated at once, for its scale per group; see opset 21",
     "LpPool": "lp pooling reduces windows in every opset",
     "OptionalHasElement": "optional values are decided while capturing",
     "Pad": "gained axes, which need not be given",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
@@ -207,13 +209,20 @@ def instance_norm(
     return g.op("InstanceNormalization", input, weight, bias, epsilon=eps)
 
 
+def _grouped(g: GraphContext, x: Value, groups: int) -> Value:
+    """The channels of each group in one axis with what is behind them; a batch may be empty where that is of known size."""
+    behind = [shapes.known_size(x, axis) for axis in range(1, shapes.rank_of(g, x))]
+    known = [size for size in behind if size is not None]
+    return g.op("Reshape", x, [0, groups, math.prod(known) // groups if len(known) == len(behind) else -1])
+
+
 @table.op("aten::group_norm")
 def group_norm(
     g: GraphContext, input: Value, num_groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5
 ) -> Value:
     """``aten::group_norm(Tensor input, int num_groups, ...)``: InstanceNormalization of the groups, then weight and bias."""
     assert input.dtype is not None
-    groups = g.op("Reshape", input, [0, num_groups, -1])
+    groups = _grouped(g, input, num_groups)
     ones = g.constant(torch.ones(num_groups, dtype=input.dtype))
     zeros = g.constant(torch.zeros(num_groups, dtype=input.dtype))
     normal = g.call("aten::instance_norm", groups, ones, zeros, None, None, True, 0.0, eps)
@@ -233,7 +242,7 @@ def native_group_norm(
     eps: float,
 ) -> tuple[Value, Value, Value]:
     """``aten::native_group_norm(...) -> (Tensor, Tensor, Tensor)``: by arithmetic, with mean and factor."""
-    groups = g.op("Reshape", input, [0, group, -1])
+    groups = _grouped(g, input, group)
     normal, mean, factor = standardized(g, groups, [2], eps)
     result = affine(g, emit.reshape(g, normal, shapes.sizes(g, input)), weight, bias)
     return result, emit.squeeze(g, mean, [2]), emit.squeeze(g, factor, [2])

@@ -36,6 +36,18 @@ def _of_nothing(g: GraphContext, x: Value, dim: list[int] | None, keepdim: bool)
     return g.op("Add", sums, g.constant(math.nan, like=x))
 
 
+def _unless_empty(g: GraphContext, mean: Value, x: Value, dim: list[int] | None) -> Value:
+    """A mean over `dim`, which is no number where data have left nothing to take it of; runtimes may say 0."""
+    axes = dim or range(x.rank or 0)
+    if not any(shapes.is_decided_by_data(x, axis) for axis in axes):
+        return mean
+    count = shapes.scalar(g, shapes.total(g, [shapes.size(g, x, axis) for axis in axes]))
+    nothing, wide = g.op("Equal", count, g.constant(0)), compute.wide_dtype(mean.dtype)
+    assert mean.dtype is not None and wide is not None
+    mean_or_nan = emit.where(g, nothing, g.constant(math.nan, dtype=wide), emit.cast(g, mean, wide))
+    return emit.cast(g, mean_or_nan, mean.dtype)
+
+
 @table.op("aten::sum")
 def sum_(
     g: GraphContext, self: Value, dim: list[int] | None = None, keepdim: bool = False, dtype: torch.dtype | None = None
@@ -65,9 +77,10 @@ def mean(
     g: GraphContext, self: Value, dim: list[int] | None = None, keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> Value:
     """``aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)``: ReduceMean."""
+    x = _accumulated(g, self, dtype)
     if _is_empty(self, dim):
-        return _of_nothing(g, _accumulated(g, self, dtype), dim, keepdim)
-    return emit.reduce(g, "ReduceMean", _accumulated(g, self, dtype), _axes(self, dim), keepdim)
+        return _of_nothing(g, x, dim, keepdim)
+    return _unless_empty(g, emit.reduce(g, "ReduceMean", x, _axes(self, dim), keepdim), x, dim)
 
 
 @table.op("aten::prod")
@@ -194,8 +207,9 @@ def _variance(g: GraphContext, x: Value, dim: list[int] | None, correction: floa
     difference = g.op("Sub", x, around)
     squares = g.op("Mul", difference, difference)
     kept = around if keepdim else emit.squeeze(g, around, range(rank) if axes is None else axes)
+    kept = _unless_empty(g, kept, x, dim)
     if correction == 0:
-        return emit.reduce(g, "ReduceMean", squares, axes, keepdim), kept
+        return _unless_empty(g, emit.reduce(g, "ReduceMean", squares, axes, keepdim), x, dim), kept
     count = shapes.total(g, [shapes.size(g, x, axis) for axis in (range(rank) if axes is None else axes)])
     if isinstance(count, int):
         freedom = g.constant(float(count - correction) if count > correction else 0.0, like=x)

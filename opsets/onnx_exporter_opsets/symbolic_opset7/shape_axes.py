@@ -118,6 +118,8 @@ def _rolled(g: GraphContext, x: Value, shift: Size, axis: int) -> Value:
     """One axis rolled; a shift may exceed the size, which may only be known when the model runs."""
     length = shapes.size(g, x, axis)
     shift = shapes.simplify(shift)
+    if shapes.is_decided_by_data(x, axis):
+        length = shapes.maximum(g, length, 1)  # it may be 0, of which no remainder can be taken
     if isinstance(length, int) and isinstance(shift, int):
         cut: Size = -shift % length if length else 0
         if cut == 0:
