@@ -95,7 +95,7 @@ def _convert(name: str, kind: ir.AttributeType, value: Any) -> Any:
         if kind in (ir.AttributeType.FLOAT, ir.AttributeType.FLOATS):
             return tuple(float(item) for item in value) if many else float(value)
         if kind in (ir.AttributeType.STRING, ir.AttributeType.STRINGS):
-            return tuple(_to_text(item) for item in value) if many else _to_text(value)
+            return tuple(_to_text(item) for item in value) if many else _to_string(value)
         if kind is ir.AttributeType.TENSOR:
             return to_tensor(value)
         if kind is ir.AttributeType.TENSORS:
@@ -117,6 +117,14 @@ def _to_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("it is no string")
     return value
+
+
+def _to_string(value: Any) -> str | bytes:
+    """Text, or bytes that are none, which a string of a file may hold as well."""
+    try:
+        return _to_text(value)
+    except UnicodeDecodeError:
+        return bytes(value)
 
 
 def to_tensor(value: Any) -> ir.TensorProtocol:

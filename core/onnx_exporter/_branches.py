@@ -14,6 +14,7 @@ from onnx_exporter._context import GraphContext
 from onnx_exporter._inference import name_unknown
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue
 from onnx_exporter._values import Value
+from onnx_exporter.helpers import emit
 
 if TYPE_CHECKING:
     from onnx_exporter._engine import Engine
@@ -54,6 +55,8 @@ def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
     for block in node.blocks:
         with context.subgraph() as branch:
             outputs = convert_block(engine, block)
+            if outputs is not None:
+                outputs = [_typed(context, value, output) for value, output in zip(outputs, node.outputs, strict=True)]
             branch.outputs = [test] if outputs is None else outputs
         graphs.append(branch.graph)
         results.append(None if outputs is None else branch.outputs)
@@ -74,6 +77,13 @@ def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
     for value, one, other in zip(values, first, second, strict=True):
         _join_types(engine, value, one, other)
     return values
+
+
+def _typed(context: GraphContext, value: Value, output: SourceValue) -> Value:
+    """What a branch gives, a number in the type that the other gives too."""
+    if not output.type.is_number or output.type.is_list or output.type.dtype is None:
+        return value
+    return emit.cast(context, value, output.type.dtype)
 
 
 def _drop_unequal_ranks(first: ir.Graph, second: ir.Graph) -> bool:

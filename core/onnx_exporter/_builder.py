@@ -82,9 +82,9 @@ def place_in_package(module: str, filename: str) -> str:
 def own_origin(module: str = "", source: str = "", op: str = "") -> Origin:
     """Returns the origin of a node that the exporter itself makes, in the function that asks for it."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"] in _PASSED_OVER:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "") in _PASSED_OVER:
         frame = frame.f_back
-    name, code = frame.f_globals["__name__"], frame.f_code
+    name, code = frame.f_globals.get("__name__", ""), frame.f_code
     line = f"{place_in_package(name, code.co_filename)}:{frame.f_lineno}"
     return Origin(OWN_DISTRIBUTION, f"{name}.{code.co_name}", line, module, source, op, core_version())
 

@@ -105,7 +105,8 @@ class Via:
         """Returns the one whose function converts the node."""
         plain = inspect.unwrap(function)
         title = getattr(plain, "__qualname__", type(plain).__name__)
-        return cls(name, plugin, version, plain.__module__, title, getattr(plain, "__code__", None))
+        module = plain.__module__ or ""  # code that exec() ran may be of no module
+        return cls(name, plugin, version, module, title, getattr(plain, "__code__", None))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

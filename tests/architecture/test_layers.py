@@ -30,7 +30,7 @@ LAYERS = [
     {"_builder"},
     {"_context", "hookspecs"},
     {"compat._duck_types", "compat._duck_values"},
-    {"compat._duck_attributes", "compat._duck_places"},
+    {"compat._duck_attributes", "compat._duck_given", "compat._duck_places"},
     {"compat._duck_nodes", "compat._duck_blocks", "compat._duck_operands", "compat._duck_captured"},
     {"compat._duck_graph"},
     {"helpers.shapes", "helpers.emit", "helpers"},

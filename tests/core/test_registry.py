@@ -119,3 +119,9 @@ def test_passthrough_patterns():
 def test_close_names():
     registry = Registry([provider("o7", table_of("aten::max_pool2d"), precedence=Precedence.OPSET)])
     assert registry.close_names("aten::max_pool3d") == ["aten::max_pool2d"]
+
+
+def test_what_a_lookup_finds_is_kept():
+    registry = Registry([provider("o7", table_of("aten::a"), precedence=Precedence.OPSET)])
+    assert registry.candidates("aten::a", "x", 18) is registry.candidates("aten::a", "x", 18)
+    assert registry.candidates("aten::b", "", 18) is registry.candidates("aten::b", "", 18)

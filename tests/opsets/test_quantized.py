@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from onnx_exporter.errors import UnsupportedOpError
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
 TRACE = ("trace",)
@@ -169,5 +168,4 @@ def test_a_weight_halfway_between_levels_goes_where_pytorch_puts_it(exporter, op
 def test_refuses_an_observer_that_is_on(exporter):
     net = Net(False)
     net.apply(torch.ao.quantization.enable_observer)
-    with pytest.raises(UnsupportedOpError, match="disable_observer"):
-        exporter.export(OpCase("", net, (X,)), RUNS)
+    exporter.refuse(OpCase("", net, (X,)), RUNS, reason="disable_observer")

@@ -2,59 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import warnings
-from typing import Any
-
 import programs_flow as flow
 import programs_lists as lists
+import programs_sequences as sequences
 import pytest
 import torch
-from torch import Tensor, nn
-
-from onnx_exporter import ExportWarning, export
-from onnx_exporter.testing import NEWEST
-
-OPSETS = (9, 11, 13, 16, 19, NEWEST)
+from program_kit import OPSETS, Program, check, row
+from torch import Tensor
 
 torch.manual_seed(0)
 ONES, ROWS, LONG = torch.ones(3, 4), torch.randn(5, 4), torch.randn(7, 4)
-N = {0: "n"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Program:
-    """A program, arguments, and others that the same file must be right for.
-
-    Attributes:
-        call: A module, which is scripted unless it is traced, or a scripted function.
-        args: Example arguments.
-        others: Other arguments.
-        dynamic: Dynamic axes by input.
-        emits: ONNX operators that the file must contain.
-        is_traced: The module is traced, and calls something scripted.
-        first_opset: The first opset that can express it.
-    """
-
-    call: Any
-    args: tuple[Any, ...]
-    others: tuple[tuple[Any, ...], ...]
-    dynamic: dict[str, dict[int, str]] = dataclasses.field(default_factory=dict)
-    emits: frozenset[str] = frozenset()
-    is_traced: bool = False
-    first_opset: int = 9
-
-    def __str__(self) -> str:
-        return type(self.call).__name__ if isinstance(self.call, nn.Module) else str(self.call.name)
-
-    def model(self) -> Any:
-        if self.is_traced or not isinstance(self.call, nn.Module):
-            return self.call
-        return torch.jit.script(self.call.eval())
-
-
-def row(call: Any, args: tuple[Any, ...], *others: tuple[Any, ...], emits: str = "", **options: Any) -> Program:
-    return Program(call, args, others, emits=frozenset(emits.split()), **options)
+UP, MIXED, BOXES = torch.rand(3, 4), torch.randn(3, 4), torch.rand(7, 4) * 3
+N, B = {0: "n"}, {0: "b"}
 
 
 def ramp(*sizes: int) -> Tensor:
@@ -118,25 +77,42 @@ PROGRAMS = [
     row(lists.TracedWithModule(), (torch.ones(2, 3) * 2,), (torch.ones(4, 3) * -2,), dynamic={"x": N}, emits="If",
         is_traced=True),
     row(lists.ScriptedWithTraced(), (torch.randn(2, 3), 3), (torch.randn(4, 3), 0), dynamic={"x": N}, emits="Loop"),
+    row(sequences.AppendsSometimes(), (UP, 3), (UP, 1), (UP * 5, 6), emits="SequenceInsert", first_opset=13),
+    row(sequences.ReadsWhatItAppends(), (ONES, 3), (ONES, 0), (-ONES, 6), emits="SequenceAt", first_opset=13),
+    row(sequences.OtherSizes(), (ROWS, 3), (ROWS, 1), (LONG, 9), dynamic={"x": N}, emits="ConcatFromSequence", first_opset=13),
+    row(sequences.SegmentSums(), (torch.tensor([3, 1, 1]), ROWS), (torch.tensor([6, 1]), LONG), dynamic={"lengths": B, "x": N},
+        emits="Loop"),
+    row(sequences.Queue(), (UP, 5), (UP, 1), (UP * 5, 9), (UP * 99, 9), emits="SequenceErase", first_opset=13),
+    row(sequences.StackOfTuples(), (ROWS, 3), (ROWS, 0), (LONG, 9), dynamic={"x": N}, emits="SequenceErase", first_opset=13),
+    row(sequences.ListResults(), (MIXED, 4), (MIXED, 0), (-MIXED, 7), emits="SequenceInsert", first_opset=13),
+    row(sequences.CollectedResult(), (ONES, 4), (ONES, 1), (-ONES, 7), emits="SplitToSequence", first_opset=11),
+    row(sequences.SlicedList(), (ROWS, 3, 0, 1), (ROWS, 6, -2, 9), (LONG, 2, 1, 0), dynamic={"x": N}, emits="SequenceLength",
+        first_opset=13),
+    row(sequences.AtRuntimePlaces(), (ROWS, 1), (ROWS, 0), (LONG, 5), dynamic={"x": N}, emits="SequenceErase", first_opset=11),
+    row(sequences.ShortState(), (ONES, 3), (ONES, 0), (-ONES, 6), emits="Loop If"),
+    row(sequences.ListsInBranches(), (ONES, 3), (-ONES, 1), (ONES, 0), emits="If Loop"),
+    row(sequences.Generations(), (ONES, 2), (ONES, 0), (MIXED, 4), emits="SequenceInsert", first_opset=13),
+    row(sequences.BracketDepth(), (torch.tensor([1.0, 1, -1, 2, 3]),), (torch.tensor([1.0, 1, -1]),), (torch.tensor([1.0, -1]),),
+        dynamic={"x": N}, emits="SequenceErase", first_opset=13),
+    row(sequences.NumberLists(), (MIXED, 3), (MIXED, 1), (-MIXED, 6), emits="ConcatFromSequence", first_opset=13),
+    row(sequences.FirstSeen(), (MIXED, 3), (MIXED, 1), (MIXED * 3, 6), emits="ConcatFromSequence", first_opset=13),
+    row(sequences.BeamLists(), (torch.randn(6, 6), 3), (torch.randn(6, 6), 0), (torch.randn(6, 6), 5), emits="SequenceAt",
+        first_opset=13),
+    row(sequences.KeepsBoxes(), (BOXES[:4], BOXES[:4, 0]), (BOXES, BOXES[:, 1]), dynamic={"boxes": N, "scores": N},
+        emits="SequenceInsert", first_opset=13),
+    row(sequences.SplitParts(), (ROWS, 2), (LONG, 3), (LONG[:1], 4), dynamic={"x": N}, emits="SplitToSequence", first_opset=11),
+    row(sequences.SoftmaxOfParts(), (ROWS,), (LONG,), (LONG[:1],), dynamic={"x": N}, emits="SplitToSequence", first_opset=13),
+    row(sequences.OptionalSlots(), (ONES, 3), (ONES, 0), (MIXED, 6), emits="SequenceInsert", first_opset=13),
+    row(sequences.MaybeNone(), (ONES,), (-ONES,), emits="If Optional", first_opset=16),
+    row(sequences.LastPositive(), (ROWS,), (-ONES,), (LONG,), dynamic={"x": N}, emits="Loop If Optional", first_opset=16),
+    row(sequences.WritesBeforeItKeeps(), (ONES, 3), (-ONES, 1), (-ONES * 9, 5), emits="SequenceInsert", first_opset=13),
+    row(sequences.IntegerThenFloat(), (ONES, 3), (ONES, 0), (MIXED, 1), emits="If Loop"),
+    row(sequences.ScalarThenVector(), (MIXED, 3), (MIXED, 0), (ONES * 1000, 5), emits="If Loop"),
+    row(sequences.ListOfChangingType(), (ROWS, 3), (ROWS, 0), (LONG, 5), dynamic={"x": N}, emits="If Loop", first_opset=13),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("opset", OPSETS)
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_matches_pytorch(program: Program, opset: int) -> None:
-    if opset < program.first_opset:
-        pytest.skip(f"ONNX can express it from opset {program.first_opset} on")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ExportWarning)
-        warnings.filterwarnings("ignore", "a file neither checks", ExportWarning)
-        result = export(
-            program.model(),
-            program.args,
-            None,
-            opset_version=opset,
-            dynamic_axes=program.dynamic or None,
-            verify=True,
-            verify_args=program.others,
-        )
-    missing = program.emits - {node.op_type for node in result.model.graph.all_nodes()}
-    assert not missing, f"the file has no {missing}"
+    check(program, opset)

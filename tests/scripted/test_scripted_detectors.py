@@ -10,8 +10,20 @@ import torch
 import whole_models_detection as models
 from onnx_exporter import ExportWarning, export
 
+SLOW = pytest.mark.sweep
 
-@pytest.mark.parametrize("name", ["ssdlite", "retinanet", "fcos"])
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssdlite",
+        "retinanet",
+        "fcos",
+        "faster-rcnn",
+        pytest.param("mask-rcnn", marks=SLOW),
+        pytest.param("keypoint-rcnn", marks=SLOW),
+    ],
+)
 def test_scripted_detector(name: str) -> None:
     torch.manual_seed(0)
     model = torch.jit.script(models.DETECTION[f"torchvision-{name}"].build().model)

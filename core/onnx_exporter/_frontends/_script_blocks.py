@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from onnx_exporter._frontends import _script_chains as chains
+from onnx_exporter._frontends._script_forms import form_of
 from onnx_exporter._frontends._script_join import Leaf, common_type, join
-from onnx_exporter._frontends._script_loops import Loops
-from onnx_exporter._frontends._script_values import Abstract, CannotJoin, DictValue, ListValue
+from onnx_exporter._frontends._script_loops import Loops, Rounds
+from onnx_exporter._frontends._script_values import Abstract, CannotJoin, DictValue, ListValue, Maybe
 from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue
 
 if TYPE_CHECKING:
@@ -44,9 +46,9 @@ class Blocks:
         self._loops = Loops(interpreter, self)
         self._copies = 0
 
-    def loop(self, node: Any) -> list[Abstract]:
-        """Returns the results of a loop."""
-        return self._loops.loop(node)
+    def rounds(self, loop: Rounds, rest: Sequence[Any], then: Callable[[], list[Abstract]]) -> list[Abstract] | None:
+        """Interprets a loop as `Loops.rounds` does."""
+        return self._loops.rounds(loop, rest, then)
 
     def side(self, run: Callable[[], list[Abstract]]) -> Side:
         """Interprets what may or may not run, or may run again; containers from before are as before afterwards."""
@@ -56,6 +58,8 @@ class Blocks:
         try:
             results = run()
             nodes = interpreter.nodes
+            # An attribute that was first read here is from before too.
+            before = {**interpreter.originals, **before}
             changed = {container: snapshot(container) for container, old in before.items() if is_changed(container, old)}
         finally:
             interpreter.nodes = outer
@@ -102,22 +106,31 @@ class Blocks:
         steps = [self._steps(side, outputs) for side in node.blocks()]
         try:
             runs = [partial(interpreter.run, side, partial(interpreter.values, outputs)) for side in steps]
-            results = self._both(place, condition, runs)
+            results = self.both(place, condition, runs)
         except CannotJoin:
-            self._copies += 1
-            if self._copies > _MOST_COPIES:
-                raise
-            runs = [partial(interpreter.run, [*side, *rest], then) for side in steps]
-            is_end = getattr(then, "is_end", False)
             try:
-                return self._both(place, condition, runs, is_end=is_end)
+                return self.with_rest(node, condition, [[*side, *rest] for side in steps], then)
             except CannotJoin as reason:
-                if not is_end:
-                    raise
-                what = f"the results have no one form on both sides of a branch: {reason}"
-                raise interpreter.refusal(node, what, "return tensors of one type") from None
+                try:
+                    results = self.both(place, condition, runs, as_chains=True)
+                except CannotJoin:
+                    if not getattr(then, "is_end", False):
+                        raise reason from None
+                    what = f"the results have no one form on both sides of a branch: {reason}"
+                    raise interpreter.refusal(node, what, "return tensors of one type") from None
         interpreter.bind(outputs, results)
         return None
+
+    def with_rest(
+        self, node: Any, condition: SourceValue, steps: Sequence[list[Any]], then: Callable[[], list[Abstract]]
+    ) -> list[Abstract]:
+        """Writes what follows a branch into both of its sides, and returns what comes out in the end."""
+        self._copies += 1
+        if self._copies > _MOST_COPIES:
+            raise CannotJoin("too many branches give what has no one form")
+        interpreter = self._interpreter
+        runs = [partial(interpreter.run, side, then) for side in steps]
+        return self.both(interpreter.location(node), condition, runs, is_end=getattr(then, "is_end", False))
 
     def _steps(self, side: Any, outputs: Sequence[Any]) -> list[Any]:
         """One side of a branch, and that the results of the branch are its."""
@@ -127,28 +140,56 @@ class Blocks:
         self._interpreter.bind(outputs, self._interpreter.values(inner))
 
     def either(
-        self, place: Location, condition: SourceValue, first: Callable[[], SourceValue], second: Callable[[], SourceValue]
-    ) -> SourceValue:
-        """Returns what `first` gives where the condition holds, else what `second` gives."""
-        (result,) = self._both(place, condition, [lambda: [first()], lambda: [second()]])
-        assert isinstance(result, SourceValue)
-        return result
+        self, place: Location, condition: SourceValue, first: Callable[[], Abstract], second: Callable[[], Abstract]
+    ) -> Abstract:
+        """Returns what `first` gives where the condition holds, else what `second` gives.
 
-    def _both(
-        self, place: Location, condition: SourceValue, runs: Sequence[Callable[[], list[Abstract]]], *, is_end: bool = False
+        Raises:
+            CannotJoin: If nothing can stand for both.
+        """
+        return self.both(place, condition, [lambda: [first()], lambda: [second()]])[0]
+
+    def both(
+        self,
+        place: Location,
+        condition: SourceValue,
+        runs: Sequence[Callable[[], list[Abstract]]],
+        *,
+        is_end: bool = False,
+        as_chains: bool = False,
     ) -> list[Abstract]:
-        """Interprets both sides, appends the node and returns its results; those of the program may differ in rank."""
+        """Interprets both sides of a branch, appends the node and returns its results.
+
+        Args:
+            place: Where the branch stands.
+            condition: What decides.
+            runs: The sides.
+            is_end: The results are those of the program, which may differ in rank.
+            as_chains: A list whose length the sides make another is one of the file.
+
+        Raises:
+            CannotJoin: If nothing can stand for the results of both.
+        """
         interpreter = self._interpreter
+        known = set(interpreter.containers)
         first, second = (self.side(run) for run in runs)
         source = SourceNode("prim::If", "", {"condition": condition}, [], place)
         graphs = [SourceGraph(nodes=side.nodes) for side in (first, second)]
         leaf = self._leaf(source, graphs, is_end)
-        results = [join(one, other, leaf) for one, other in zip(first.results, second.results, strict=True)]
+        lists = partial(self._as_chains, place, graphs, leaf) if as_chains else None
+        results = [
+            join(_at_end(one, other, first.changed), _at_end(other, one, second.changed), leaf, lists)
+            for one, other in zip(first.results, second.results, strict=True)
+        ]
+        for one, other, result in zip(first.results, second.results, results, strict=True):
+            if isinstance(result, ListValue) and _is_only(one, first, known) and _is_only(other, second, known):
+                result.is_shared = False
         changes = {}
-        for container in [*first.changed, *(item for item in second.changed if item not in first.changed)]:
+        # At the end nobody reads them any more: results are copies.
+        for container in [] if is_end else [*first.changed, *(item for item in second.changed if item not in first.changed)]:
             one = first.changed.get(container, snapshot(container))
             other = second.changed.get(container, snapshot(container))
-            changes[container] = join(wrap(container, one), wrap(container, other), leaf)
+            changes[container] = join(wrap(container, one), wrap(container, other), leaf, lists)
         for container, value in changes.items():
             restore(container, value.items)
         if source.outputs or first.nodes or second.nodes:
@@ -157,6 +198,17 @@ class Blocks:
         for value in results:
             interpreter.adopt(value)
         return results
+
+    def _as_chains(
+        self, place: Location, graphs: Sequence[SourceGraph], leaf: Leaf, first: ListValue, second: ListValue
+    ) -> ListValue:
+        """One list of the file for the lists of both sides."""
+        form = form_of([first, second])
+        made = []
+        for graph, values in zip(graphs, (first, second), strict=True):
+            with chains.inside(self._interpreter, graph.nodes):
+                made.append(chains.to_chain(self._interpreter, values, place, form))
+        return ListValue([join(made[0], made[1], leaf)])
 
     @staticmethod
     def _leaf(source: SourceNode, graphs: Sequence[SourceGraph], is_end: bool) -> Leaf:
@@ -173,6 +225,39 @@ class Blocks:
             return known
 
         return leaf
+
+
+def _at_end(value: Abstract, other: Abstract, changed: Contents) -> Abstract:
+    """What a side of a branch gives, with lists as they are at its end; what the other gives too stays the same one."""
+    if value is other:
+        return value
+    if isinstance(value, ListValue | DictValue) and value in changed:
+        return wrap(value, changed[value])
+    if isinstance(value, tuple):
+        others = other if isinstance(other, tuple) and len(other) == len(value) else (None,) * len(value)
+        return tuple(_at_end(item, counterpart, changed) for item, counterpart in zip(value, others, strict=True))
+    if isinstance(value, Maybe):
+        return Maybe(value.is_set, _at_end(value.value, other.value if isinstance(other, Maybe) else other, changed))
+    return value
+
+
+def _is_only(value: Abstract, side: Side, known: Collection[ListValue | DictValue]) -> bool:
+    """Whether a list that a side gives was made on it and has no other name."""
+    if not isinstance(value, ListValue) or value in known:
+        return False
+    holders = [*side.results, *(wrap(container, contents) for container, contents in side.changed.items())]
+    return sum(_occurrences(holder, value) for holder in holders) == 1
+
+
+def _occurrences(holder: Abstract, value: ListValue) -> int:
+    if holder is value:
+        return 1
+    if isinstance(holder, Maybe):
+        return _occurrences(holder.value, value)
+    if isinstance(holder, DictValue):
+        holder = tuple(holder.items.values())
+    items = holder if isinstance(holder, tuple) else holder.items if isinstance(holder, ListValue) else ()
+    return sum(_occurrences(item, value) for item in items)
 
 
 def snapshot(container: ListValue | DictValue) -> Any:

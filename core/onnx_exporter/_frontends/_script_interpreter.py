@@ -6,6 +6,7 @@ Lists, tuples, dicts, optionals and module attributes exist only here. A branch 
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -13,17 +14,22 @@ from typing import Any
 
 import torch
 
-from onnx_exporter._frontends import _script_containers, _script_numbers, _script_runs
-from onnx_exporter._frontends._script_blocks import Blocks
+from onnx_exporter._frontends import _script_containers, _script_dicts, _script_modules, _script_numbers, _script_stacking
+from onnx_exporter._frontends._script_blocks import Blocks, snapshot
+from onnx_exporter._frontends._script_join import as_leaf
+from onnx_exporter._frontends._script_loops import Rounds
+from onnx_exporter._frontends._script_numbers import typed_numbers
+from onnx_exporter._frontends._script_parts import parts_of
 from onnx_exporter._frontends._script_types import Types
 from onnx_exporter._frontends._script_values import (
+    TEXT,
     UNINITIALISED,
     Abstract,
+    CannotJoin,
     DictValue,
     ListValue,
     Maybe,
     ModuleValue,
-    Run,
     constant_tensor,
     from_python,
     is_constant,
@@ -43,10 +49,8 @@ _NO_EFFECT = frozenset({"prim::Print", "aten::warn", "prim::RaiseException"})
 _IGNORED = frozenset({"aten::manual_seed", "aten::_assert_async"})
 _NUMBERS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
 _NUMBER_RETURNS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool, "NumberType": None}
-_SPLITS_BY_SIZES = frozenset({"aten::split", "aten::split_with_sizes", "aten::unsafe_split_with_sizes"})
-_VARIABLE_COUNT = frozenset({"aten::split", "aten::unsafe_split"})
 
-_PLAIN = (type(None), bool, int, float, complex, str, list, tuple, dict, torch.device, torch.dtype)
+_PLAIN = (type(None), bool, int, float, complex, str, list, tuple, dict, torch.device, torch.dtype, enum.Enum)
 """What a module's attributes are that are no weights and no modules; all others are objects by their attributes."""
 
 Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
@@ -60,7 +64,8 @@ class Interpreter:
         containers: Every list and dict that the program has made.
         attributes: What it has set on modules, by path and name.
         dropped: ``"file:line: what"`` for each assertion, exception and print that the file does not have.
-        unrolls: Whether loops of known length are unrolled rather than made Loop.
+        originals: What the lists and dicts held that are attributes of modules, when they were first read.
+        assigned: The attributes that it assigns to, each the scripted module and a name, by path.
     """
 
     def __init__(self, weights: Mapping[str, torch.Tensor]) -> None:
@@ -71,19 +76,30 @@ class Interpreter:
         self.attributes = DictValue({})
         self.containers: list[ListValue | DictValue] = [self.attributes]
         self.dropped: dict[str, None] = {}
+        self.assigned: dict[str, tuple[Any, str]] = {}
+        self.originals: dict[ListValue | DictValue, Any] = {}
         self.blocks = Blocks(self)
         self._weights = weights
-        self._constants: dict[str, SourceValue] = {}
+        self._read: dict[str, Abstract] = {}
+        self._running: list[str] = []
 
     # Running
 
     def run(self, steps: Iterable[Any], then: Callable[[], list[Abstract]]) -> list[Abstract]:
-        """Takes steps in order, nodes to interpret and functions to call, and returns what `then` gives after the last."""
+        """Takes steps in order, and returns what `then` gives after the last.
+
+        A step is a node to interpret, rounds of a loop, or a function to call, which may return further steps.
+        """
         pending = list(steps)[::-1]
         while pending:
             step = pending.pop()
             if isinstance(step, partial):
-                step()
+                pending += (step() or [])[::-1]
+            elif isinstance(step, Rounds) or step.kind() == "prim::Loop":
+                loop = step if isinstance(step, Rounds) else Rounds(step, *self._bounds(step))
+                results = self.blocks.rounds(loop, pending[::-1], then)
+                if results is not None:
+                    return results
             elif step.kind() != "prim::If":
                 self._step(step)
             elif (chosen := self.blocks.chosen(step)) is not None:
@@ -93,6 +109,30 @@ class Interpreter:
                 if results is not None:
                     return results
         return then()
+
+    def _bounds(self, loop: Any) -> tuple[Abstract, Abstract, list[Abstract]]:
+        trip, condition, *initial = self.values(list(loop.inputs()))
+        return trip, condition, initial
+
+    def run_graph(self, graph: Any, args: list[Abstract], node: Any) -> Abstract:
+        """Returns what another graph gives, called by a node; several results are a tuple.
+
+        Raises:
+            CaptureError: If the call is inside a call of the same graph.
+        """
+        copy = inlined(graph)
+        text = str(copy)
+        if text in self._running:
+            raise self.refusal(node, "a function or method that calls itself", "write it as a loop")
+        outer, self.env = self.env, {}
+        self._running.append(text)
+        try:
+            self.bind(list(copy.inputs()), args)
+            results = self.run(list(copy.nodes()), lambda: self.values(list(copy.outputs())))
+        finally:
+            self.env = outer
+            self._running.pop()
+        return results[0] if len(results) == 1 else tuple(results)
 
     def values(self, outputs: Sequence[Any]) -> list[Abstract]:
         """Returns what TorchScript values stand for now."""
@@ -108,8 +148,6 @@ class Interpreter:
         if kind == "prim::Constant":
             output = node.output()
             self.env[output.unique()] = self.adopt(_constant(output))
-        elif kind == "prim::Loop":
-            self.bind(list(node.outputs()), self.blocks.loop(node))
         elif kind in _NO_EFFECT:
             self.drop(node)
         elif kind in _IGNORED:
@@ -137,7 +175,8 @@ class Interpreter:
 
     def _call(self, node: Any, args: list[Abstract]) -> list[Abstract]:
         kind = node.kind()
-        handler = _HANDLERS.get(kind)
+        handlers = _script_dicts.OF_DICTS if args and isinstance(args[0], DictValue) else _HANDLERS
+        handler = handlers.get(kind) or _HANDLERS.get(kind)
         if handler is not None:
             result = handler(self, node, args)
             if result is not NotImplemented:
@@ -145,9 +184,24 @@ class Interpreter:
         if node.schema() == "(no schema)":
             raise self.refusal(node, f"{kind} has no counterpart in a file", "write the model without it")
         schema = parse_schema(node.schema())
+        position = next((index for index, argument in enumerate(args) if isinstance(argument, Maybe)), None)
+        if position is not None and str(schema.arguments[position].type).startswith("Optional"):
+            return self._with_or_without(node, args, position)
         if all(is_constant(argument) for argument in args) and not any("Tensor" in str(item.type) for item in schema.returns):
             return [self.adopt(from_python(self._compute(node, schema, args)))]
+        if [str(argument.type) for argument in schema.arguments] == ["number", "number"] and not schema.overload_name:
+            schema, args = typed_numbers(self, schema, args, self.location(node))
         return self.emit(schema, args, self.location(node), node)
+
+    def _with_or_without(self, node: Any, args: list[Abstract], position: int) -> list[Abstract]:
+        """Calls an operator on either side of a branch, with an argument and with None in its place."""
+        maybe = args[position]
+        runs = [partial(self._call, node, [*args[:position], value, *args[position + 1 :]]) for value in (maybe.value, None)]
+        try:
+            return self.blocks.both(self.location(node), as_leaf(maybe.is_set), runs)
+        except CannotJoin as reason:
+            what = f"{node.kind()} takes a value that the data decide to be None: {reason}"
+            raise self.refusal(node, what, "decide it before, with `if x is not None`") from reason
 
     def _compute(self, node: Any, schema: torch.FunctionSchema, args: Sequence[Abstract]) -> Any:
         """Runs an operator on constants."""
@@ -185,52 +239,23 @@ class Interpreter:
     def _result(self, source: SourceNode, returned: Any, types: list[Any] | None, index: int, node: Any) -> Abstract:
         kind = returned.type.kind()
         if kind in _NUMBER_RETURNS:
-            number = self._add_output(source, SourceType(_number_dtype(kind, source), (), is_number=True))
+            number = self.add_output(source, SourceType(_number_dtype(kind, source), (), is_number=True))
             self.types.note(number, types[index] if types is not None else None)
             return number
         if kind == "ListType":
-            return self._list_result(source, types, node)
+            return parts_of(self, source, types, node)
         found = types[index] if types is not None and index < len(types) and isinstance(types[index], SourceType) else UNKNOWN
         traced = _traced_type(node, index)
         if found is UNKNOWN and traced is not None:
             found = traced
-        return self._add_output(source, found)
+        return self.add_output(source, found)
 
     @staticmethod
-    def _add_output(source: SourceNode, kind: SourceType) -> SourceValue:
+    def add_output(source: SourceNode, kind: SourceType) -> SourceValue:
+        """Gives a node another result."""
         value = SourceValue("", kind)
         source.outputs.append(value)
         return value
-
-    def _list_result(self, source: SourceNode, types: list[Any] | None, node: Any) -> Abstract:
-        found = types[0] if types else None
-        unpacked = [use.user for use in node.output().uses() if use.user.kind() == "prim::ListUnpack"] if node is not None else []
-        if source.op in ("aten::unbind", *_VARIABLE_COUNT) and not self._has_fixed_count(source):
-            count = unpacked[0].outputsSize() if unpacked else None
-            if count is None and source.op == "aten::unbind":
-                self.nodes.pop()
-                rows = self.call("aten::movedim.int", source.arguments["self"], source.arguments["dim"], 0, place=source.location)
-                return self.adopt(ListValue([Run(rows)]))
-            if count is None:
-                raise refuse(
-                    f"the number of parts that {source.op[6:]} gives is not known", source.location, "give it fixed sizes"
-                )
-            found = [found[0] if found else UNKNOWN] * count
-        if found is None and source.op in _SPLITS_BY_SIZES:
-            found = [UNKNOWN] * len(source.arguments["split_size" if "split_size" in source.arguments else "split_sizes"])
-        if found is None:
-            if not unpacked:
-                raise refuse(f"the length of the list that {source.op[6:]} gives is not known", source.location, "unpack it")
-            found = [UNKNOWN] * unpacked[0].outputsSize()
-        return self.adopt(ListValue([self._add_output(source, kind) for kind in found]))
-
-    @staticmethod
-    def _has_fixed_count(source: SourceNode) -> bool:
-        if source.overload == "sizes":
-            return True  # as many parts as sizes are given
-        tensor, dim = source.arguments["self"], source.arguments["dim"]
-        shape = tensor.type.shape
-        return shape is not None and isinstance(dim, int) and isinstance(shape[dim], int)
 
     def call(self, name: str, *args: Abstract, place: Location) -> SourceValue:
         """Appends a call of an operator with one result, ``"aten::name.overload"``, and returns the result."""
@@ -257,6 +282,8 @@ class Interpreter:
             raise refuse(
                 f"{op} takes a value that the data decide to be None", place, "decide it before, with `if x is not None`"
             )
+        if value is TEXT:
+            raise refuse(f"{op} takes text that is made of data, of which a file computes nothing", place, "use numbers")
         if isinstance(value, DictValue | ModuleValue) or value is UNINITIALISED:
             raise refuse(f"{op} takes a {type(value).__name__}, which a file cannot hold", place, "pass tensors")
         return value
@@ -272,19 +299,20 @@ class Interpreter:
         path = f"{owner.path}.{name}" if owner.path else name
         if path in self.attributes.items:
             return self.attributes.items[path]
-        known = self._constants.get(path)
-        if known is not None:
-            return known
+        if path in self._read:
+            return self._read[path]
         read = getattr(owner.scripted, "getattr", None)  # a scripted module has it, an object of a class has attributes
         value = getattr(owner.scripted, name) if read is None else read(name)
         if isinstance(value, torch.Tensor):
-            self._constants[path] = constant_tensor(self._weights.get(path, value), path)
-            return self._constants[path]
+            self._read[path] = constant_tensor(self._weights.get(path, value), path)
+            return self._read[path]
         if isinstance(value, torch._C.ScriptObject) or not isinstance(value, _PLAIN):
             return ModuleValue(value, path)
         # The same list each time, since the program may change it.
-        self.attributes.items[path] = self.adopt(from_python(value))
-        return self.attributes.items[path]
+        first = len(self.containers)
+        self._read[path] = self.adopt(from_python(value))
+        self.originals |= {container: snapshot(container) for container in self.containers[first:]}
+        return self._read[path]
 
     # Places
 
@@ -300,6 +328,13 @@ class Interpreter:
         for filename, line in [match for match in matches if not is_library_file(match[0])] or matches[:1]:
             return Location(module, filename, int(line))
         return Location(module)
+
+
+def inlined(graph: Any) -> Any:
+    """Returns a copy of a TorchScript graph, with the functions and modules that it calls inlined."""
+    copy = graph.copy()
+    torch._C._jit_pass_inline(copy)
+    return copy
 
 
 def _constant(output: Any) -> Abstract:
@@ -329,43 +364,10 @@ def _traced_type(node: Any, index: int) -> SourceType | None:
     return SourceType(kind.dtype(), (None,) * kind.dim())
 
 
-def _get_attr(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    return interpreter.attribute(args[0], node.s("name"), node)
-
-
-def _set_attr(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    owner, value = args
-    if isinstance(owner, DictValue):
-        owner.items[node.s("name")] = value
-        return None
-    if not isinstance(owner, ModuleValue):
-        raise interpreter.refusal(node, "an attribute of a value that a branch or loop has chosen is set", "use tensors")
-    path = f"{owner.path}.{node.s('name')}" if owner.path else node.s("name")
-    interpreter.attributes.items[path] = value
-    return None
-
-
-def _create_object(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    """An object of a class that the program defines; its methods are inlined, so it is no more than its attributes."""
-    return interpreter.adopt(DictValue({}))
-
-
-def _refuse_call(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    raise interpreter.refusal(node, "a call that cannot be inlined (a function that calls itself)", "write it as a loop")
-
-
-def _uninitialised(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    return UNINITIALISED
-
-
 _HANDLERS: dict[str, Handler] = {
-    "prim::GetAttr": _get_attr,
-    "prim::SetAttr": _set_attr,
-    "prim::CreateObject": _create_object,
-    "prim::CallFunction": _refuse_call,
-    "prim::CallMethod": _refuse_call,
-    "prim::Uninitialized": _uninitialised,
+    **_script_modules.HANDLERS,
     **_script_containers.HANDLERS,
+    **_script_dicts.HANDLERS,
     **_script_numbers.HANDLERS,
-    **_script_runs.HANDLERS,
+    **_script_stacking.HANDLERS,
 }

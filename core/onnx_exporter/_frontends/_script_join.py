@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+import dataclasses
+from collections.abc import Callable
 
 from onnx_exporter._frontends._script_values import (
     UNINITIALISED,
     Abstract,
     CannotJoin,
+    Chain,
     DictValue,
-    Grown,
     ListValue,
     Maybe,
     Run,
+    TypesDiffer,
     is_constant,
     is_number,
     number_constant,
@@ -24,43 +26,60 @@ from onnx_exporter._source.graph import SourceType, SourceValue
 Leaf = Callable[[SourceValue, SourceValue], SourceValue]
 """Makes one value of two; it may raise `CannotJoin`."""
 
+Lists = Callable[[ListValue, ListValue], ListValue]
+"""Makes one list of two; it may raise `CannotJoin`."""
 
-def join(first: Abstract, second: Abstract, leaf: Leaf) -> Abstract:
+
+def join(first: Abstract, second: Abstract, leaf: Leaf, lists: Lists | None = None) -> Abstract:
     """Returns what stands for either of two values.
 
     Args:
         first: One value.
         second: The other.
         leaf: What to do with two tensors or numbers that differ.
+        lists: What to do with two lists of which one has another length; by default nothing stands for both.
 
     Raises:
         CannotJoin: If nothing can.
     """
+
+    def inner(one: Abstract, other: Abstract) -> Abstract:
+        return join(one, other, leaf, lists)
+
     if first is second or is_same_constant(first, second):
         return first
     if first is UNINITIALISED or second is UNINITIALISED:
-        return _with_placeholder(first, second, leaf)
+        return inner(stand_in(second), second) if first is UNINITIALISED else inner(first, stand_in(first))
     if first is None or second is None or isinstance(first, Maybe) or isinstance(second, Maybe):
-        one, other = _as_maybe(first), _as_maybe(second)
-        return Maybe(join(one.is_set, other.is_set, leaf), join(one.value, other.value, leaf))
+        one, other = as_maybe(first), as_maybe(second)
+        return Maybe(inner(one.is_set, other.is_set), inner(one.value, other.value))
     if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
-        return tuple(join(one, other, leaf) for one, other in zip(first, second, strict=True))
+        return tuple(map(inner, first, second))
     if isinstance(first, ListValue) and isinstance(second, ListValue):
+        if lists is not None and not _are_alike(first, second):
+            return lists(first, second)
         if len(first.items) != len(second.items):
             raise CannotJoin("a list has another length, depending on the data")
-        items = [join(one, other, leaf) for one, other in zip(first.items, second.items, strict=True)]
-        return ListValue(items, is_shared=True)
+        return ListValue(list(map(inner, first.items, second.items)), is_shared=True)
     if isinstance(first, Run) and isinstance(second, Run):
         return Run(leaf(first.value, second.value), first.is_numbers)
+    if isinstance(first, Chain) and isinstance(second, Chain):
+        return Chain(inner(first.elements, second.elements))
     if isinstance(first, DictValue) and isinstance(second, DictValue):
         if list(first.items) != list(second.items):
             raise CannotJoin("a dict has other keys, depending on the data")
-        return DictValue({key: join(value, second.items[key], leaf) for key, value in first.items.items()})
+        return DictValue({key: inner(value, second.items[key]) for key, value in first.items.items()})
     if is_number(first) and is_number(second):
         return leaf(as_leaf(first), as_leaf(second))
     if isinstance(first, SourceValue) and isinstance(second, SourceValue) and not (is_number(first) or is_number(second)):
         return leaf(first, second)
     raise CannotJoin(f"{_describe(first)} or {_describe(second)}, depending on the data")
+
+
+def _are_alike(first: ListValue, second: ListValue) -> bool:
+    """Whether two lists can be joined item by item."""
+    kinds = [[type(item) if isinstance(item, Run | Chain) else None for item in values.items] for values in (first, second)]
+    return kinds[0] == kinds[1]
 
 
 def is_same_constant(first: Abstract, second: Abstract) -> bool:
@@ -83,34 +102,41 @@ def common_type(first: SourceType, second: SourceType, *, any_rank: bool = False
     Raises:
         CannotJoin: If they differ in element type or rank.
     """
+    if first.is_list and second.is_list:
+        return list_of(common_type(element_of(first), element_of(second), any_rank=True))
     if first.is_number and second.is_number:
         if first.dtype is not second.dtype:
-            raise CannotJoin("a number is an integer or a float, depending on the data")
+            raise TypesDiffer("a number is an integer or a float, depending on the data")
         return SourceType(first.dtype, (), is_number=True)
     if first.dtype is None or first.dtype is not second.dtype:
-        raise CannotJoin(f"a tensor is {_dtype(first)} or {_dtype(second)}, depending on the data")
+        raise TypesDiffer(f"a tensor is {_dtype(first)} or {_dtype(second)}, depending on the data")
     if first.shape is None or second.shape is None or first.rank != second.rank:
         if any_rank:
             return SourceType(first.dtype)
-        raise CannotJoin(f"a tensor has rank {first.rank} or {second.rank}, depending on the data")
+        raise TypesDiffer(f"a tensor has rank {first.rank} or {second.rank}, depending on the data")
     shape = tuple(one if one == other else None for one, other in zip(first.shape, second.shape, strict=True))
     return SourceType(first.dtype, shape, False, None, first.example_shape)
+
+
+def list_of(kind: SourceType) -> SourceType:
+    """The type of a list of tensors or numbers of a type."""
+    return dataclasses.replace(kind, is_list=True, strides=None)
+
+
+def element_of(kind: SourceType) -> SourceType:
+    """The type of an element of a list."""
+    return dataclasses.replace(kind, is_list=False)
 
 
 def _dtype(kind: SourceType) -> str:
     return "of unknown type" if kind.dtype is None else str(kind.dtype).removeprefix("torch.")
 
 
-def _as_maybe(value: Abstract) -> Maybe:
+def as_maybe(value: Abstract) -> Maybe:
+    """Returns a value that may be None, and is known to be or not, in the form of those of which the data decide."""
     if isinstance(value, Maybe):
         return value
     return Maybe(False, UNINITIALISED) if value is None else Maybe(True, value)
-
-
-def _with_placeholder(first: Abstract, second: Abstract, leaf: Leaf) -> Abstract:
-    if first is UNINITIALISED:
-        return join(stand_in(second), second, leaf)
-    return join(first, stand_in(first), leaf)
 
 
 def stand_in(value: Abstract) -> Abstract:
@@ -125,6 +151,8 @@ def stand_in(value: Abstract) -> Abstract:
         return DictValue({key: stand_in(item) for key, item in value.items.items()})
     if isinstance(value, Run):
         return Run(placeholder(value.value.type), value.is_numbers)
+    if isinstance(value, Chain):
+        return Chain(stand_in(value.elements))
     if isinstance(value, Maybe):
         return Maybe(stand_in(value.is_set), stand_in(value.value))
     return value
@@ -134,56 +162,3 @@ def _describe(value: Abstract) -> str:
     if isinstance(value, SourceValue):
         return "a number" if value.type.is_number else "a tensor"
     return "a list" if isinstance(value, ListValue) else f"a value of type {type(value).__name__}"
-
-
-def widen(
-    assumed: Abstract, found: Abstract, carried: Container[SourceValue], fresh: Callable[[SourceType, SourceValue], SourceValue]
-) -> Abstract:
-    """Returns what a loop carries from round to round, given what was assumed of a round's beginning and its end.
-
-    Args:
-        assumed: What the round began with.
-        found: What it ended with.
-        carried: The tensors and numbers that are data carried by the loop; all others are the same in each round.
-        fresh: Makes another of these, of a type, with an example.
-
-    Raises:
-        CannotJoin: If nothing can stand for both.
-    """
-    if isinstance(assumed, ListValue) and isinstance(found, ListValue) and _has_grown(assumed, found):
-        return assumed if assumed.is_opaque else ListValue([Grown()])
-
-    def leaf(first: SourceValue, second: SourceValue) -> SourceValue:
-        kind = common_type(first.type, second.type)
-        if first in carried and first.type == kind:
-            return first
-        return fresh(kind, first)
-
-    if isinstance(assumed, ListValue) and isinstance(found, ListValue) and assumed is not found:
-        if len(assumed.items) != len(found.items) or assumed.is_opaque:
-            raise CannotJoin("a list changes its length in another way than by append")
-        items = [widen(one, other, carried, fresh) for one, other in zip(assumed.items, found.items, strict=True)]
-        return assumed if all(a is b for a, b in zip(items, assumed.items, strict=True)) else ListValue(items)
-    if found is UNINITIALISED:
-        return assumed
-    joined = join(assumed, found, leaf)
-    return assumed if _is_unchanged(assumed, joined) else joined
-
-
-def _has_grown(assumed: ListValue, found: ListValue) -> bool:
-    count = len(assumed.items)
-    if len(found.items) < count or (len(found.items) == count and not assumed.is_opaque):
-        return False
-    return all(one is other for one, other in zip(assumed.items, found.items[:count], strict=True))
-
-
-def _is_unchanged(before: Abstract, after: Abstract) -> bool:
-    if before is after or is_same_constant(before, after):
-        return True
-    if isinstance(before, tuple) and isinstance(after, tuple):
-        return all(_is_unchanged(one, other) for one, other in zip(before, after, strict=True))
-    if isinstance(before, Maybe) and isinstance(after, Maybe):
-        return _is_unchanged(before.is_set, after.is_set) and _is_unchanged(before.value, after.value)
-    if isinstance(before, DictValue) and isinstance(after, DictValue):
-        return all(_is_unchanged(value, after.items[key]) for key, value in before.items.items())
-    return False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,7 +12,7 @@ import torch
 from onnx_exporter._frontends._script_join import is_same_constant
 from onnx_exporter._frontends._script_runs import to_number
 from onnx_exporter._frontends._script_values import (
-    UNINITIALISED,
+    TEXT,
     Abstract,
     ListValue,
     Maybe,
@@ -19,7 +21,8 @@ from onnx_exporter._frontends._script_values import (
     is_number,
     to_python,
 )
-from onnx_exporter._source.graph import SourceValue
+from onnx_exporter._source.aliasing import find_operator
+from onnx_exporter._source.graph import Location, SourceValue
 from onnx_exporter._source.schema import to_dtype, to_enum
 
 if TYPE_CHECKING:
@@ -161,12 +164,47 @@ def _num_to_tensor(interpreter: Interpreter, node: Any, args: list[Abstract]) ->
     return args[0] if isinstance(args[0], SourceValue) else constant_tensor(torch.tensor(args[0]))
 
 
+def typed_numbers(
+    interpreter: Interpreter, schema: torch.FunctionSchema, args: list[Abstract], place: Location
+) -> tuple[torch.FunctionSchema, list[Abstract]]:
+    """Returns the operator on two integers or two floats that does what one on any numbers does, and its arguments."""
+    is_float = any(isinstance(item, float) or (is_number(item) and not is_integer(item)) for item in args)
+    operator = find_operator(schema.name, "float" if is_float else "int")
+    if operator is None:
+        return schema, args
+    return operator._schema, [_as_float(interpreter, item, place) for item in args] if is_float else args
+
+
+def is_integer(value: Abstract) -> bool:
+    """Whether a number is an integer."""
+    return value.type.dtype is torch.int64 if isinstance(value, SourceValue) else isinstance(value, int)
+
+
+def _as_float(interpreter: Interpreter, value: Abstract, place: Location) -> Abstract:
+    if not isinstance(value, SourceValue):
+        return float(value)
+    if value.type.dtype is torch.float64:
+        return value
+    return interpreter.call(f"aten::Float.{_NAMES[value.type.dtype].lower()}", value, place=place)
+
+
 def _and(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     return _lazy(args, neutral=True)
 
 
 def _or(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     return _lazy(args, neutral=False)
+
+
+def _shift(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``<<`` and ``>>`` of integers: products with powers of two, and their quotients rounded down."""
+    value, by = args
+    if not (is_number(value) and is_number(by)) or all(map(is_constant, args)):
+        return NotImplemented
+    place = interpreter.location(node)
+    factor = 2**by if isinstance(by, int) else interpreter.call("aten::pow.int_to_int", 2, by, place=place)
+    operator = "aten::mul.int" if node.kind() == "aten::__lshift__" else "aten::floordiv.int"
+    return interpreter.call(operator, value, factor, place=place)
 
 
 def _lazy(args: list[Abstract], *, neutral: bool) -> Abstract:
@@ -230,6 +268,8 @@ def _is_instance(interpreter: Interpreter, node: Any, args: list[Abstract]) -> A
 def _compare_lists(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     """``x.shape == y.shape`` of which a size is data."""
     first, second = args[0], args[1]
+    if isinstance(first, enum.Enum) and isinstance(second, enum.Enum):
+        return (first is second) is (node.kind() == "aten::eq")
     if not (isinstance(first, ListValue) and isinstance(second, ListValue)) or (is_constant(first) and is_constant(second)):
         return NotImplemented
     if not (first.is_known and second.is_known and all(map(is_number, [*first.items, *second.items]))):
@@ -243,23 +283,6 @@ def _compare_lists(interpreter: Interpreter, node: Any, args: list[Abstract]) ->
         both = _lazy([result, same], neutral=True)
         result = interpreter.call("aten::__and__.bool", result, same, place=place) if both is NotImplemented else both
     return result if node.kind() == "aten::eq" else _not(interpreter, node, [result])
-
-
-def _extreme(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    """``min`` and ``max`` of a list."""
-    if len(args) != 1 or not isinstance(args[0], ListValue) or is_constant(args[0]):
-        return NotImplemented
-    if not args[0].is_known:
-        raise interpreter.refusal(node, "min or max of a list whose length the data decide", "stack it and ask the tensor")
-    result, *others = args[0].items
-    kind = (
-        "float"
-        if isinstance(result, float) or (isinstance(result, SourceValue) and result.type.dtype is torch.float64)
-        else "int"
-    )
-    for other in others:
-        result = interpreter.call(f"{node.kind()}.{kind}", result, other, place=interpreter.location(node))
-    return result
 
 
 def _range_length(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
@@ -291,12 +314,32 @@ def _derive_index(interpreter: Interpreter, node: Any, args: list[Abstract]) -> 
 def _text(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     """Text; of that about data, as messages of exceptions are, nothing may be computed."""
     if not all(map(is_constant, args)):
-        return UNINITIALISED
+        return TEXT
     text, *values = map(to_python, args)
+    if node.kind() == "aten::percentFormat":
+        return text % tuple(values)
     return text.format(*values) if node.kind() == "aten::format" else str(text)
 
 
+def _attention(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """Attention of which the data decide whether it is causal: as nn.Transformer finds out of a mask, which it drops then."""
+    mask, causal = args[3], args[5]
+    if not isinstance(causal, SourceValue):
+        return NotImplemented
+
+    def call(mask: Abstract, causal: Abstract) -> SourceValue:
+        return interpreter.call("aten::scaled_dot_product_attention", *args[:3], mask, args[4], causal, *args[6:], place=place)
+
+    place = interpreter.location(node)
+    either = interpreter.blocks.either
+    if isinstance(mask, SourceValue):  # with a mask it must not be causal
+        return call(mask, False)
+    without = partial(either, place, causal, partial(call, None, True), partial(call, None, False))
+    return either(place, mask.is_set, partial(call, mask.value, False), without) if isinstance(mask, Maybe) else without()
+
+
 HANDLERS: dict[str, Handler] = {
+    "aten::scaled_dot_product_attention": _attention,
     "aten::size": _size,
     "aten::dim": _dim,
     "aten::numel": _numel,
@@ -330,16 +373,19 @@ HANDLERS: dict[str, Handler] = {
     "prim::NumToTensor": _num_to_tensor,
     "aten::__and__": _and,
     "aten::__or__": _or,
+    "aten::__lshift__": _shift,
+    "aten::__rshift__": _shift,
     "aten::__is__": _is,
     "aten::__isnot__": _is_not,
     "aten::__not__": _not,
     "aten::eq": _compare_lists,
     "aten::ne": _compare_lists,
-    "prim::min": _extreme,
-    "prim::max": _extreme,
     "prim::isinstance": _is_instance,
     "aten::__range_length": _range_length,
     "aten::__derive_index": _derive_index,
+    "prim::EnumName": lambda interpreter, node, args: args[0].name,
+    "prim::EnumValue": lambda interpreter, node, args: args[0].value,
     "aten::format": _text,
+    "aten::percentFormat": _text,
     "aten::str": _text,
 }

@@ -11,14 +11,11 @@ from onnx_exporter._frontends._script_values import (
     Abstract,
     ListValue,
     Run,
-    constant_tensor,
-    is_constant,
     is_number,
     number_constant,
-    to_python,
+    refuse,
 )
 from onnx_exporter._source.graph import Location, SourceValue
-from onnx_exporter._source.schema import to_dtype
 
 if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
@@ -34,9 +31,15 @@ def check_readable(interpreter: Interpreter, node: Any, value: ListValue) -> Non
 
 
 def to_number(interpreter: Interpreter, value: SourceValue, place: Location) -> SourceValue:
-    """A tensor of one element as a number."""
+    """A tensor of one element as a number.
+
+    Raises:
+        CaptureError: If its element type, and so the number's, is not known.
+    """
     dtype = value.type.dtype
-    name = "Bool" if dtype is torch.bool else "Float" if dtype is not None and dtype.is_floating_point else "Int"
+    if dtype is None:
+        raise refuse("the element type of a tensor is not known that becomes a number", place, "convert it with to() before")
+    name = "Bool" if dtype is torch.bool else "Float" if dtype.is_floating_point else "Int"
     return interpreter.call(f"aten::{name}.Tensor", value, place=place)
 
 
@@ -64,12 +67,13 @@ def joined(
     count = interpreter.call("aten::size.int", run.value, 0, place=place)
     some = interpreter.call("aten::gt.int", count, 0, place=place)
     without = [part for part in parts if part is not run]
-    return interpreter.blocks.either(
+    made: SourceValue = interpreter.blocks.either(
         place,
         some,
         lambda: joined(interpreter, [tensor_of(run) if part is run else part for part in parts], dim, place, tensor_of),
         lambda: joined(interpreter, without, dim, place, tensor_of),
     )
+    return made
 
 
 def _is_stackable(item: Abstract, first: Abstract) -> bool:
@@ -88,58 +92,8 @@ def row_of(interpreter: Interpreter, item: Abstract, place: Location) -> SourceV
     return interpreter.call("aten::unsqueeze", value, 0, place=place)
 
 
-def _stack(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    tensors, dim = args[:2]
-    if not isinstance(tensors, ListValue) or tensors.is_known:
-        return NotImplemented
-    check_readable(interpreter, node, tensors)
-    place = interpreter.location(node)
-    stacked = as_tensor(interpreter, tensors, place, needs_equal=False)
-    assert stacked is not None
-    return stacked if dim == 0 else interpreter.call("aten::movedim.int", stacked, 0, dim, place=place)
-
-
-def _cat(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    tensors, dim = args[:2]
-    if not isinstance(tensors, ListValue) or tensors.is_known:
-        return NotImplemented
-    check_readable(interpreter, node, tensors)
-    place = interpreter.location(node)
-
-    def flat(run: Run) -> SourceValue:
-        rank = run.value.type.rank
-        if rank is None:
-            raise interpreter.refusal(node, "a list of tensors of unknown rank is joined", "use torch.stack")
-        axis = dim + rank - 1 if dim < 0 else dim
-        moved = run.value if axis == 0 else interpreter.call("aten::movedim.int", run.value, 0, axis, place=place)
-        return interpreter.call("aten::flatten.using_ints", moved, axis, axis + 1, place=place)
-
-    return joined(interpreter, list(tensors.items), dim, place, flat)
-
-
-def _tensor(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    """``torch.tensor`` of a list or number; of what is known it is a constant."""
-    data, dtype = args[0], args[1]
-    if isinstance(data, SourceValue) and not data.type.is_number:
-        same = dtype is None or to_dtype(dtype) is data.type.dtype
-        return data if same else interpreter.call("aten::to.dtype", data, to_dtype(dtype), place=interpreter.location(node))
-    if isinstance(data, ListValue):
-        check_readable(interpreter, node, data)
-    if is_constant(data) and is_constant(dtype):
-        return constant_tensor(torch.tensor(to_python(data), dtype=to_dtype(dtype)))
-    if isinstance(data, ListValue) and not data.is_known:
-        place = interpreter.location(node)
-        made = as_tensor(interpreter, data, place, needs_equal=True)
-        assert made is not None  # numbers have one size
-        wanted = to_dtype(dtype) or (torch.get_default_dtype() if made.type.dtype is torch.float64 else made.type.dtype)
-        return interpreter.call("aten::to.dtype", made, wanted, place=place)
-    return NotImplemented
-
-
-HANDLERS: dict[str, Callable[[Interpreter, Any, list[Abstract]], Abstract]] = {
-    "aten::stack": _stack,
-    "aten::cat": _cat,
-    "aten::concat": _cat,
-    "aten::tensor": _tensor,
-    "aten::as_tensor": _tensor,
-}
+def changeable(interpreter: Interpreter, node: Any, value: Abstract) -> Any:
+    """A container that the program may change."""
+    if value is None or (isinstance(value, ListValue) and value.is_shared):
+        raise interpreter.refusal(node, "a list is changed of which the data decide which it is", "copy the list before")
+    return value

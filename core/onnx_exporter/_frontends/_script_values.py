@@ -22,6 +22,10 @@ class CannotJoin(Exception):  # noqa: N818 - the program may be written another 
     """Two branches, or two rounds of a loop, give values that one value of the file cannot stand for."""
 
 
+class TypesDiffer(CannotJoin):
+    """A tensor or number has another element type or rank, depending on the data or the round."""
+
+
 @dataclasses.dataclass(eq=False, slots=True)
 class Run:
     """Elements of a list of which it is not known how many there are.
@@ -36,13 +40,24 @@ class Run:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
+class Chain:
+    """All elements of a list of which it is not known how many there are, and which need not have one size.
+
+    Attributes:
+        elements: The structure of an element, with a list of the file in the place of each tensor or number.
+    """
+
+    elements: Any
+
+
+@dataclasses.dataclass(eq=False, slots=True)
 class Grown:
     """What a list held when the loop that lengthens it began its round: within the loop nobody can tell."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class ListValue:
-    """A list. Its items are abstract values, `Run` or `Grown`.
+    """A list. Its items are abstract values, `Run` or `Grown`; or it has one item, a `Chain`.
 
     Attributes:
         items: The items.
@@ -55,7 +70,13 @@ class ListValue:
     @property
     def is_known(self) -> bool:
         """Whether it is known how many elements it has."""
-        return not any(isinstance(item, Run | Grown) for item in self.items)
+        return not any(isinstance(item, Run | Chain | Grown) for item in self.items)
+
+    @property
+    def chain(self) -> Chain | None:
+        """Its elements, where they are a list of the file."""
+        (only,) = self.items if len(self.items) == 1 else [None]
+        return only if isinstance(only, Chain) else None
 
     @property
     def is_opaque(self) -> bool:
@@ -98,6 +119,13 @@ class Uninitialised:
 UNINITIALISED = Uninitialised()
 
 
+class Text:
+    """Text that is made of data: exceptions may say it, nothing may be computed of it."""
+
+
+TEXT = Text()
+
+
 def refuse(what: str, location: Location, hint: str) -> CaptureError:
     """Returns the error for what a file cannot express."""
     return CaptureError(f"{what}\n  at {location}\n  {hint}")
@@ -111,7 +139,7 @@ def is_constant(value: Abstract) -> bool:
         return value.is_known and all(is_constant(item) for item in value.items)
     if isinstance(value, DictValue):
         return all(is_constant(item) for item in value.items.values())
-    return not isinstance(value, SourceValue | Maybe | ModuleValue | Uninitialised)
+    return not isinstance(value, SourceValue | Maybe | ModuleValue | Uninitialised | Text)
 
 
 def to_python(value: Abstract) -> Any:
@@ -168,6 +196,8 @@ def placeholder(like: SourceType) -> SourceValue:
     Raises:
         CannotJoin: If the type is not known.
     """
+    if like.is_list:
+        return SourceValue("", like, torch.empty(0))
     if like.dtype is None or like.rank is None:
         raise CannotJoin("a tensor of unknown type is left out on one of two ways")
     kind = SourceType(like.dtype, (0,) * like.rank, like.is_number)
@@ -186,6 +216,8 @@ def leaves(value: Abstract) -> list[SourceValue]:
         return [leaf for item in value.items.values() for leaf in leaves(item)]
     if isinstance(value, Run):
         return [value.value]
+    if isinstance(value, Chain):
+        return leaves(value.elements)
     if isinstance(value, Maybe):
         return [*leaves(value.is_set), *leaves(value.value)]
     return []

@@ -7,7 +7,9 @@ import dataclasses
 import functools
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -39,6 +41,8 @@ class Captured:
         notes: What the user must know about the sizes for which the capture holds, a sentence each.
         baked_data: The like of `baked_sizes` for values that depend on an input's data: the file is wrong even at
             the same sizes.
+        flatten: Takes what the model returns apart into the outputs, where that is not one tensor after the other: an output
+            may be a list, or None.
     """
 
     graph: SourceGraph
@@ -46,6 +50,7 @@ class Captured:
     ranges: dict[str, Range] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
     baked_data: list[str] = dataclasses.field(default_factory=list)
+    flatten: Callable[[Any], list[Any]] | None = None
 
     @property
     def baked(self) -> list[str]:

@@ -39,11 +39,21 @@ def capture_export(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs
     """
     if isinstance(model, ExportedProgram):
         return _to_source(model, inputs, [])
+    _refuse_scripted_parts(model)
     # Clones, since torch.export takes one tensor that is given twice for one input.
     clones = [item.tensor.detach().clone(memory_format=torch.preserve_format) for item in inputs.tensors]
     with CAPTURE_LOCK:
         program, doubts = _export(model, _with_tensors(inputs, clones))
     return _to_source(program, inputs, doubts)
+
+
+def _refuse_scripted_parts(model: torch.nn.Module) -> None:
+    scripted = [path for path, module in model.named_modules() if isinstance(module, torch.jit.ScriptModule)]
+    if scripted:
+        raise CaptureError(
+            f"torch.export takes no TorchScript, but {scripted[0]!r} is scripted; use capture='trace', which takes scripted "
+            "parts as they are, or export the model without torch.jit.script"
+        )
 
 
 def settle_automatic(model: torch.nn.Module | ExportedProgram, inputs: ModelInputs) -> ModelInputs:
@@ -54,6 +64,7 @@ def settle_automatic(model: torch.nn.Module | ExportedProgram, inputs: ModelInpu
     """
     if isinstance(model, ExportedProgram) or not any(item.automatic for item in inputs.tensors):
         return inputs
+    _refuse_scripted_parts(model)
     with CAPTURE_LOCK:
         try:
             program = _run_export(model, inputs, "AUTO")

@@ -10,18 +10,10 @@ from typing import Any
 import torch
 
 from onnx_exporter._frontends._inputs import ModelInputs
-from onnx_exporter._frontends._script_interpreter import Interpreter
+from onnx_exporter._frontends._script_interpreter import Interpreter, inlined
+from onnx_exporter._frontends._script_results import End, outputs_of, place_of_return, taking_apart
 from onnx_exporter._frontends._script_runs import to_number
-from onnx_exporter._frontends._script_values import (
-    Abstract,
-    DictValue,
-    ListValue,
-    Maybe,
-    ModuleValue,
-    Run,
-    constant_tensor,
-    from_python,
-)
+from onnx_exporter._frontends._script_values import Abstract, ModuleValue, from_python
 from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured
 from onnx_exporter._source.graph import Location, SourceGraph, SourceType, SourceValue
 from onnx_exporter._warnings import warn
@@ -39,6 +31,9 @@ class Scripted(torch.nn.Module):
 
     Args:
         scripted: A ``torch.jit.ScriptModule`` or ``ScriptFunction``.
+
+    Attributes:
+        assigned: The attributes that a call assigns to, each a module and a name; afterwards they are as before.
     """
 
     def __init__(self, scripted: Any) -> None:
@@ -52,9 +47,16 @@ class Scripted(torch.nn.Module):
         self._arguments = _parameters(scripted)
         self._kinds = {item.name: _NUMBERS[str(item.type)] for item in self._arguments if str(item.type) in _NUMBERS}
 
+        self.assigned: list[tuple[Any, str]] = []
+
         def forward(*args: Any, **kwargs: Any) -> Any:
             positional, named = self._replace(args, kwargs, lambda kind, value: kind[0](value))
-            return scripted(*positional, **named)
+            before = [(owner, name, owner.getattr(name)) for owner, name in self.assigned]
+            try:
+                return scripted(*positional, **named)
+            finally:
+                for owner, name, value in before:
+                    owner.setattr(name, value)
 
         forward.__signature__ = signature_of(scripted)  # type: ignore[attr-defined]
         self.forward = forward
@@ -95,12 +97,9 @@ class Scripted(torch.nn.Module):
         return self._modules_of().state_dict(*args, **kwargs)
 
 
-def inlined_graph(scripted: Any) -> Any:
+def graph_of(scripted: Any) -> Any:
     """Returns a copy of a scripted program's graph, with the functions and modules that it calls inlined."""
-    graph = scripted.graph if isinstance(scripted, torch.jit.ScriptFunction) else scripted.forward.graph
-    copy = graph.copy()
-    torch._C._jit_pass_inline(copy)
-    return copy
+    return inlined(scripted.graph if isinstance(scripted, torch.jit.ScriptFunction) else scripted.forward.graph)
 
 
 def _parameter(item: Any) -> inspect.Parameter:
@@ -117,7 +116,7 @@ def capture_script(model: Scripted, inputs: ModelInputs) -> Captured:
     if sys.version_info >= (3, 14):
         raise CaptureError("TorchScript does not run on Python 3.14 and later; export the torch.nn.Module with capture='export'")
     with CAPTURE_LOCK:
-        graph = inlined_graph(model.scripted)
+        graph = graph_of(model.scripted)
     weights: dict[str, torch.Tensor] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     interpreter = Interpreter(weights)
     values = [_input_value(item) for item in inputs.tensors]
@@ -127,9 +126,11 @@ def capture_script(model: Scripted, inputs: ModelInputs) -> Captured:
         parameters = parameters[1:]
     args, kwargs = inputs.rebuild(values)
     interpreter.bind(parameters, arguments_of(model.scripted, interpreter, args, kwargs))
-    results: list[SourceValue] = interpreter.run(list(graph.nodes()), End(interpreter, list(graph.outputs())))
+    results = interpreter.run(list(graph.nodes()), End(interpreter, list(graph.outputs())))
+    outputs = outputs_of(interpreter, results, place_of_return(interpreter, graph))
     warn_of_dropped(interpreter)
-    return Captured(SourceGraph(values, interpreter.nodes, results))
+    model.assigned = list(interpreter.assigned.values())
+    return Captured(SourceGraph(values, interpreter.nodes, outputs), flatten=taking_apart(results))
 
 
 def warn_of_dropped(interpreter: Interpreter) -> None:
@@ -137,38 +138,6 @@ def warn_of_dropped(interpreter: Interpreter) -> None:
     if interpreter.dropped:
         places = "".join(f"\n  {place}" for place in interpreter.dropped)
         warn(f"a file neither checks, raises nor prints; what the scripted model does so is left out:{places}")
-
-
-class End:
-    """What follows the last node of a program: its results become tensors, in order."""
-
-    is_end = True
-
-    def __init__(self, interpreter: Interpreter, outputs: Sequence[Any]) -> None:
-        self._interpreter = interpreter
-        self._outputs = outputs
-
-    def __call__(self) -> list[Abstract]:
-        return [tensor for value in self._interpreter.values(self._outputs) for tensor in self._tensors(value)]
-
-    def _tensors(self, value: Abstract) -> list[SourceValue]:
-        if isinstance(value, SourceValue):
-            return [self._number(value) if value.type.is_number else value]
-        if isinstance(value, bool | int | float | complex):
-            return [constant_tensor(torch.tensor(value))]
-        if isinstance(value, ListValue | DictValue | tuple):
-            items = value if isinstance(value, tuple) else value.items.values() if isinstance(value, DictValue) else value.items
-            return [tensor for item in items for tensor in self._tensors(item)]
-        if value is None or isinstance(value, str):
-            return []
-        what = {Run: "a list whose length the data decide", Maybe: "a value that the data decide to be None"}.get(
-            type(value), f"a {type(value).__name__}"
-        )
-        raise CaptureError(f"the scripted model returns {what}, which a file cannot; return tensors (torch.stack joins a list)")
-
-    def _number(self, value: SourceValue) -> SourceValue:
-        dtype = torch.get_default_dtype() if value.type.dtype is torch.float64 else value.type.dtype
-        return self._interpreter.call("aten::scalar_tensor", value, dtype, place=Location())
 
 
 def _input_value(item: Any) -> SourceValue:

@@ -20,6 +20,7 @@ from onnx_exporter._frontends._attention import plain_attention
 from onnx_exporter._frontends._compiled import ControlFlowError, as_written
 from onnx_exporter._frontends._dependence import Dependence
 from onnx_exporter._frontends._followed import followed
+from onnx_exporter._frontends._functions import spread_arguments
 from onnx_exporter._frontends._guards import is_guard
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._reads import Reads
@@ -53,7 +54,7 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
     reads = Reads(forward.__code__)
 
     def run(*tensors: torch.Tensor) -> Any:
-        with reads.active(), followed():
+        with reads.active(), followed(), spread_arguments():
             result = forward(*tensors)
         return _tensors_of(result)
 
@@ -152,6 +153,9 @@ _FAILED = threading.local()
 _IS_COMPILED = "trace a dynamo-optimized function"
 """Part of what the tracer says where a model calls compiled code."""
 
+_NOT_GIVEN = "unordered_map::at"
+"""What the tracer says of a tensor in an ``autograd.Function`` that is none of its inputs."""
+
 
 def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
     """Says which line of the model raised what, or that the tracer itself failed."""
@@ -165,6 +169,12 @@ def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
     if isinstance(error, ControlFlowError) or _IS_COMPILED in str(error):
         what = error if isinstance(error, ControlFlowError) else "a compiled function, or control flow of torch.export,"
         return f"the model calls {what}{place}, which tracing cannot follow; capture='export' can"
+    if str(error) == _NOT_GIVEN:
+        return (
+            f"PyTorch's tracer cannot record the call of an autograd.Function{place}: its forward computes with a tensor that "
+            f"it is not given, neither as an argument nor in a list, tuple or dict (in which a call through a name that "
+            f"apply was bound to cannot give it). Give it all tensors as arguments, or use capture='export'"
+        )
     if "INTERNAL ASSERT FAILED" in str(error):
         reason = next((line for line in str(error).splitlines() if "We don't have an op" in line), str(error).splitlines()[0])
         return (

@@ -14,6 +14,7 @@ the same normal form, so a symbolic function cannot tell (and must not ask) whic
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -103,7 +104,7 @@ class Location:
 
 
 Argument = Any
-"""`SourceValue`, a list or tuple of arguments, or a plain Python object."""
+"""`SourceValue`, a list, tuple or dict of arguments, or a plain Python object."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -188,20 +189,39 @@ class SourceGraph:
 
 
 def values_in(argument: Argument) -> Iterator[SourceValue]:
-    """Yields the values inside an argument, lists and tuples opened."""
+    """Yields the values inside an argument, lists, tuples and dicts opened."""
     if isinstance(argument, SourceValue):
         yield argument
     elif isinstance(argument, list | tuple):
         for item in argument:
             yield from values_in(item)
+    elif isinstance(argument, dict):
+        yield from values_in(list(argument.values()))
 
 
 def map_values(argument: Argument, function: Callable[[SourceValue], Argument]) -> Argument:
     """Returns the argument with `function` applied to every value in it."""
-    if isinstance(argument, SourceValue):
+    return map_leaves(argument, lambda leaf: function(leaf) if isinstance(leaf, SourceValue) else leaf)
+
+
+def map_leaves(argument: Argument, function: Callable[[Any], Any]) -> Argument:
+    """Returns the argument with `function` applied to all that is in its lists, tuples and dicts.
+
+    One of them in which nothing changes stays the object that it is. Of a ``torch.Size`` whose elements become something
+    else a tuple is made.
+    """
+    if isinstance(argument, dict):
+        changed = {key: map_leaves(item, function) for key, item in argument.items()}
+        if all(changed[key] is item for key, item in argument.items()):
+            return argument
+        made = copy.copy(argument)
+        made.update(changed)
+        return made
+    if not isinstance(argument, list | tuple):
         return function(argument)
+    items = [map_leaves(item, function) for item in argument]
+    if all(new is old for new, old in zip(items, argument, strict=True)):
+        return argument
     if isinstance(argument, list):
-        return [map_values(item, function) for item in argument]
-    if isinstance(argument, tuple) and not hasattr(argument, "_fields"):
-        return tuple(map_values(item, function) for item in argument)
-    return argument
+        return items
+    return argument._make(items) if hasattr(argument, "_make") else tuple(items)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
+import onnx
 import torch
 
-from onnx_exporter._optable import NEWEST_OPSET
+from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
 
 NEWEST = NEWEST_OPSET
 """The newest opset that can be targeted."""
@@ -22,16 +25,22 @@ class OpCase:
         op: The operator that the case is about, ``"aten::elu"``.
         call: A module or a function of tensors that uses it.
         args: Example arguments; tensors become inputs, everything else is baked in.
-        opsets: Opsets to export at: the first, each that changes it, the newest.
+        opsets: Opsets to export at: the first, each that changes it, the newest. See `opset_range`.
         dynamic: Dynamic axes of each tensor among `args`, by position: ``{0: {0: "batch"}}``.
-        others: Further arguments that the same file must be right for.
-        emits: ONNX operators that the file must contain.
+        others: Further arguments that the same file must be right for; sizes are made up where there are none.
+        emits: ONNX operators that the file must contain (``"Erf"``, ``"com.acme::Frob"``); by the first opset at which
+            it must, where that differs: ``{9: {"Erf"}, 20: {"Gelu"}}``.
         avoids: ONNX operators that the file must not contain (``"If"`` and ``"Shape"``, say).
         reference: ONNX Runtime has no kernel for it, so onnx's reference evaluator runs the file.
         captures: ``"trace"``, ``"export"`` or both.
         rtol: Relative tolerance, by element type unless given.
         atol: Absolute tolerance, by element type unless given.
         label: Tells cases of one operator apart.
+        refuses: What the error says where the operator must be refused, as a regular expression: one for all `opsets`, or
+            by opset, for further ones: ``{8: "opset 9 has it"}``.
+        custom_ops: Classes (``onnx.reference.op_run.OpRun``) that compute operators which ONNX Runtime does not have. onnx's
+            reference evaluator then runs the file.
+        also_static: The case is exported without its dynamic axes too.
     """
 
     op: str
@@ -40,13 +49,16 @@ class OpCase:
     opsets: Sequence[int] = (NEWEST,)
     dynamic: Mapping[int, Mapping[int, str]] = dataclasses.field(default_factory=dict)
     others: Sequence[tuple[Any, ...]] = ()
-    emits: frozenset[str] | set[str] = frozenset()
-    avoids: frozenset[str] | set[str] = frozenset({"If", "Loop"})
+    emits: AbstractSet[str] | Mapping[int, AbstractSet[str]] = frozenset()
+    avoids: AbstractSet[str] = frozenset({"If", "Loop"})
     reference: bool = False
     captures: Sequence[str] = ("trace", "export")
     rtol: float | None = None
     atol: float | None = None
     label: str = ""
+    refuses: str | Mapping[int, str] = ""
+    custom_ops: Sequence[type[Any]] = ()
+    also_static: bool = False
 
     def __str__(self) -> str:
         return f"{self.op}{'-' + self.label if self.label else ''}"
@@ -57,11 +69,25 @@ class OpCase:
             return self.call.eval()
         return _Call(self.call).eval()
 
+    def emitted_at(self, opset: int) -> AbstractSet[str]:
+        """Returns the ONNX operators that the file must contain at an opset."""
+        if isinstance(self.emits, Mapping):
+            return self.emits.get(max((first for first in self.emits if first <= opset), default=0), frozenset())
+        return self.emits
+
+    def refused_at(self, opset: int) -> str:
+        """Returns what the error must say at an opset, "" if the operator must be converted there."""
+        return self.refuses if isinstance(self.refuses, str) else self.refuses.get(opset, "")
+
     def each(self) -> Iterator[tuple[OpCase, int, str]]:
         """Yields the case with every opset and capture."""
-        for opset in self.opsets:
+        refused = () if isinstance(self.refuses, str) else self.refuses
+        for opset in sorted({*self.opsets, *refused}):
             for capture in self.captures:
                 yield self, opset, capture
+                if self.also_static and self.dynamic and not self.refused_at(opset):
+                    label = f"{self.label}-static" if self.label else "static"
+                    yield dataclasses.replace(self, dynamic={}, others=(), label=label), opset, capture
 
 
 class _Call(torch.nn.Module):
@@ -76,7 +102,38 @@ class _Call(torch.nn.Module):
 
 
 def expand(cases: Sequence[OpCase]) -> tuple[list[tuple[OpCase, int, str]], list[str]]:
-    """Returns every case at every opset in every capture, and an id for each: ``aten::elu@13-trace``."""
+    """Returns every case at every opset in every capture, and an id for each: ``aten::elu@13-trace``. Added in 0.1."""
     rows = [row for case in cases for row in case.each()]
     names = [f"{case}@{opset}-{capture}" for case, opset, capture in rows]
     return rows, [name if names.count(name) == 1 else f"{name}#{names[:index].count(name)}" for index, name in enumerate(names)]
+
+
+def opset_range(*op_types: str, first: int = OLDEST_OPSET, last: int = NEWEST) -> tuple[int, ...]:
+    """Returns the opsets at which an operator should be tested. Added in 0.1.
+
+    These are the first, the last, and each between them that changes one of the ONNX operators that are emitted.
+
+    Args:
+        op_types: ONNX operators, of ai.onnx.
+        first: The first opset.
+        last: The last opset.
+
+    Raises:
+        ValueError: If ONNX has no such operator.
+    """
+    changes = _changes()
+    for op_type in op_types:
+        if op_type not in changes:
+            raise ValueError(f"ONNX has no operator {op_type!r}")
+    between = {opset for op_type in op_types for opset in changes[op_type] if first <= opset <= last}
+    return tuple(sorted({first, last, *between}))
+
+
+@functools.cache
+def _changes() -> Mapping[str, AbstractSet[int]]:
+    """The opsets at which each operator of ai.onnx came or changed."""
+    found: dict[str, set[int]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if not schema.domain:
+            found.setdefault(schema.name, set()).add(schema.since_version)
+    return found

@@ -19,6 +19,7 @@ import torch
 from onnx_exporter import _verify_runtime
 from onnx_exporter._comparison import OutputComparison, compare_output
 from onnx_exporter._frontends._inputs import InputTensor, ModelInputs, model_inputs
+from onnx_exporter._verify import tensors_in
 from onnx_exporter._verify_inputs import Sizes, Symbols, resized
 from onnx_exporter.errors import VerificationError
 from onnx_exporter.testing._fresh import fresh_values, in_order_of
@@ -239,7 +240,7 @@ class _Judge:
                 item.name: tensor for item, tensor in zip(self.inputs.tensors, tensors, strict=True) if item.name in runner.inputs
             }
             try:
-                actual = runner.run(feeds)
+                actual = [tensor for output in runner.run(feeds) for tensor in tensors_in(output)]
             except _verify_runtime.FileRunError as error:
                 raise _ran_with(Outcome("error", stage, first_lines(error)), runner.runtime) from error
             if len(actual) != len(expected):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
 from onnx_exporter_opsets.symbolic_opset11 import (
+    containers,
     indexing_unique,
     pointwise,
     reduction,
@@ -12,6 +13,7 @@ from onnx_exporter_opsets.symbolic_opset11 import (
 )
 
 TABLES: Sequence[OpTable] = (
+    containers.table,
     indexing_unique.table,
     pointwise.table,
     reduction.table,
@@ -22,7 +24,6 @@ TABLES: Sequence[OpTable] = (
 REVIEWED: Mapping[str, str] = {
     "BitShift": "takes unsigned types only; shifts are products and divisions, exact for signed ones too",
     "Clip": "bounds became inputs; helpers.emit.clip has both forms",
-    "ConcatFromSequence": "lists have a known length",
     "Constant": "constants are initializers",
     "DepthToSpace": "gained mode; pixel_shuffle's order is a Reshape and Transpose in every opset",
     "Det": "determinants are eliminated in linalg_solve.py, which gives the sign and logarithm too",
@@ -36,13 +37,6 @@ REVIEWED: Mapping[str, str] = {
     "Scatter": "deprecated; helpers.indexing uses it below only",
     "ScatterElements": "emitted by helpers.indexing",
     "ScatterND": "emitted by helpers.indexing, which has a form below",
-    "SequenceAt": "lists have a known length",
-    "SequenceConstruct": "lists have a known length",
-    "SequenceEmpty": "lists have a known length",
-    "SequenceErase": "lists have a known length",
-    "SequenceInsert": "lists have a known length",
-    "SequenceLength": "lists have a known length",
-    "SplitToSequence": "lists have a known length",
     "TopK": "gained largest and sorted; helpers.emit.topk has both forms",
 }
 """Operators that opset 11 adds, drops or gives another form, and why no function here names them."""

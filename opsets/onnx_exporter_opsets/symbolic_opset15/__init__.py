@@ -9,7 +9,7 @@ TABLES: Sequence[OpTable] = ()
 REVIEWED: Mapping[str, str] = {
     "Bernoulli": "its function body in ONNX, which runtimes run, draws 1 with the probability of 0",
     "CastLike": "types are known, so Cast serves",
-    "Optional": "optional values are decided while capturing",
+    "Optional": "whether there is one the data decide, for which If must give it, which it can from opset 16 on",
     "OptionalGetElement": "optional values are decided while capturing",
     "OptionalHasElement": "optional values are decided while capturing",
     "Shape": "gained start and end; Gather picks sizes in every opset",

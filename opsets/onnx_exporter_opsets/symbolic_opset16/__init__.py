@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from onnx_exporter import OpTable, hookimpl
-from onnx_exporter_opsets.symbolic_opset16 import resize
+from onnx_exporter_opsets.symbolic_opset16 import containers, resize
 
-TABLES: Sequence[OpTable] = (resize.table,)
+TABLES: Sequence[OpTable] = (containers.table, resize.table)
 
 REVIEWED: Mapping[str, str] = {
     "GridSample": "emitted by helpers.emit.grid_sample",

@@ -22,11 +22,21 @@ def linear(g: GraphContext, input: Value, weight: Value, bias: Value | None = No
 
 @table.op("aten::matmul", "aten::linalg_matmul")
 def matmul(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::matmul(Tensor self, Tensor other)``: MatMul, whose broadcasting is that of PyTorch."""
+    """``aten::matmul(Tensor self, Tensor other)``: MatMul, whose broadcasting is that of PyTorch.
+
+    ONNX Runtime 1.32 multiplies a transposed matrix by a vector wrongly, so that there the vector is a matrix of one column.
+    """
+    if other.rank == 1 and _is_transposed(self):
+        return emit.squeeze(g, g.call("aten::matmul", self, emit.unsqueeze(g, other, [1])), [-1])
     before_swap = _before_swap(self) if self.dtype is torch.float16 and other.rank == 2 else None
     if before_swap is not None:
         return emit.transpose(g, g.op("MatMul", before_swap, other), [1, 0, 2])
     return compute.wide_op(g, "MatMul", self, other)
+
+
+def _is_transposed(x: Value) -> bool:
+    node = x.ir.producer()
+    return node is not None and node.op_type == "Transpose"
 
 
 def _before_swap(x: Value) -> Value | None:

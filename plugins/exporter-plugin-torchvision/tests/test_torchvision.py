@@ -1,5 +1,6 @@
 """The operators compute what torchvision computes, at the traced sizes and at others."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -7,8 +8,11 @@ import pytest
 import torch
 from torchvision import ops
 
-from onnx_exporter import UnsupportedOpError, installed_plugins
+import exporter_plugin_torchvision
+from onnx_exporter import installed_plugins
 from onnx_exporter.testing import NEWEST, OpCase, expand
+
+pytestmark = pytest.mark.isolated_plugins("torchvision")
 
 TV = torch.ops.torchvision
 
@@ -40,7 +44,7 @@ def boxes_and_scores(count, low=0):
     return torch.cat([corner, corner + extent], 1).float(), torch.randint(0, 5, (count,), generator=random) / 4
 
 
-def roi_case(op, call, channels, opsets, label="", emits=(), captures=("trace",), dynamic=True):
+def roi_case(op, call, channels, opsets, label="", emits=(), captures=("trace",), dynamic=True, refuses=""):
     return OpCase(
         f"torchvision::{op}",
         call,
@@ -57,6 +61,7 @@ def roi_case(op, call, channels, opsets, label="", emits=(), captures=("trace",)
         emits=set(emits),
         captures=captures,
         label=label,
+        refuses=refuses,
     )
 
 
@@ -92,23 +97,77 @@ def deform_case(opsets, kernel, groups, offset_groups, stride, padding, dilation
     )
 
 
-def nms_case(threshold, opsets=(10,), captures=("trace",)):
+def nms_case(threshold, opsets=(10,), captures=("trace",), emits="NonMaxSuppression", dtype=torch.float32):
     return OpCase(
         "torchvision::nms",
         lambda boxes, scores: TV.nms(boxes, scores, threshold),
-        boxes_and_scores(20),
+        of_type(dtype, boxes_and_scores(20)),
         opsets=opsets,
         dynamic={0: {0: "boxes"}, 1: {0: "boxes"}},
-        others=[boxes_and_scores(count, low) for low in (0, -1) for count in (0, 1, 33, 90, 91)],
-        emits={"NonMaxSuppression"},
+        others=[of_type(dtype, boxes_and_scores(count, low)) for low in (0, -1) for count in (0, 1, 33, 90, 91)],
+        emits={emits},
+        avoids={"If"} if emits == "Loop" else {"If", "Loop"},
         captures=captures,
-        label=f"{threshold:.2f}",
+        label=f"{threshold:.2f}-{dtype}".replace("torch.", ""),
+    )
+
+
+def of_type(dtype, tensors):
+    return tuple(tensor.to(dtype) for tensor in tensors)
+
+
+def rotated(count, seed=0, on_grid=False):
+    """Boxes of every kind: some equal, side by side, turned by right angles, empty."""
+    random = seeded(count + seed)
+    boxes = torch.cat([torch.rand(count, 2, generator=random) * 10, torch.rand(count, 2, generator=random) * 6], 1)
+    angles = (torch.rand(count, 1, generator=random) - 0.5) * 720
+    return torch.cat([boxes.round(), (angles / 45).round() * 45], 1) if on_grid else torch.cat([boxes, angles], 1)
+
+
+def turned(boxes):
+    """The same boxes, described by the other side."""
+    return torch.cat([boxes[:, :2], boxes[:, [3, 2]], boxes[:, 4:] + 90], 1)
+
+
+def rotated_case(on_grid, opsets, dtype=torch.float32):
+    boxes = rotated(20, on_grid=on_grid)
+    pairs = [
+        (boxes, torch.cat([boxes[:5], turned(boxes[5:9]), rotated(6, 1, on_grid)])),
+        *((rotated(n, 0, on_grid), rotated(m, 1, on_grid)) for n, m in ((1, 70), (0, 3), (4, 0))),
+    ]
+    args, *others = [of_type(dtype, pair) for pair in pairs]
+    return OpCase(
+        "torchvision::box_iou_rotated",
+        lambda first, second: ops.box_iou(first, second, fmt="cxcywhr"),
+        args,
+        opsets=opsets,
+        dynamic={0: {0: "n"}, 1: {0: "m"}},
+        others=others,
+        captures=("trace",),
+        label=f"{'grid' if on_grid else 'any'}-{dtype}".replace("torch.", ""),
     )
 
 
 BOTH = ("trace", "export")
 CASES = [
     nms_case(0.5, (10, 11, NEWEST), BOTH),
+    nms_case(0.5, (7, 8, 9), BOTH, "Loop"),
+    nms_case(0.6, (7, 9), emits="Loop"),
+    nms_case(-0.5, (9, 10, NEWEST), emits="Loop"),
+    nms_case(0.6, (8, 13, NEWEST), emits="Loop", dtype=torch.float64),
+    OpCase(
+        "torchvision::qnms",
+        lambda boxes, scores: TV.qnms(boxes, scores, 0.5),
+        of_type(torch.uint8, boxes_and_scores(20)),
+        (10, NEWEST),
+        {0: {0: "boxes"}, 1: {0: "boxes"}},
+        [of_type(torch.uint8, boxes_and_scores(count)) for count in (0, 33)],
+        captures=("trace",),
+    ),
+    # torch.export cannot capture it: torchvision does not say what sizes it gives
+    rotated_case(False, (8, 9, 10, 11, 13, NEWEST)),
+    rotated_case(True, (8, 13, NEWEST)),
+    rotated_case(False, (11, NEWEST), torch.float64),
     # nearest float32 above (0.1, 0.2, 0.6) and below (0.7)
     *map(nms_case, (0.0, 0.1, 0.2, 1 / 3, 0.6, 0.7, 1.0, 1.5)),
     *(
@@ -180,24 +239,16 @@ def test_double(opset, exporter):
     exporter.check(double(roi_case("roi_align", call, 3, (opset,))), opset)
 
 
-def test_nms_of_doubles_is_refused(exporter):
-    with pytest.raises(UnsupportedOpError, match=r"takes float32, not torch\.float64"):
-        exporter.export(double(nms_case(0.5)), 13)
+REFUSALS = [
+    roi_case("roi_pool", lambda x, rois: ops.roi_pool(x, rois, 2), 3, (8,), refuses="opset 9 has it"),
+    roi_case("ps_roi_pool", lambda x, rois: TV.ps_roi_pool(x, rois, 0.5, 2, 3), 18, (8,), refuses="opset 9 has it"),
+    roi_case("roi_align", lambda x, rois: ops.roi_align(x, rois, 2), 3, (7,), refuses="opset 8 has it"),
+]
 
 
-def test_a_negative_threshold_is_refused(exporter):
-    with pytest.raises(UnsupportedOpError, match=r"threshold from 0 to 1, not -0\.5"):
-        exporter.export(nms_case(-0.5), 13)
-
-
-def test_nms_is_too_new_for_opset_9(exporter):
-    with pytest.raises(UnsupportedOpError, match="opset 10 has it"):
-        exporter.export(nms_case(0.5), 9)
-
-
-def test_roi_pool_is_too_new_for_opset_8(exporter):
-    with pytest.raises(UnsupportedOpError, match="opset 9 has it"):
-        exporter.export(roi_case("roi_pool", lambda x, rois: ops.roi_pool(x, rois, 2), 3, (8,)), 8)
+@pytest.mark.parametrize("case", REFUSALS, ids=str)
+def test_what_is_too_new_is_refused(case, exporter):
+    exporter.check(case, case.opsets[0])
 
 
 @pytest.mark.parametrize("opset", [11, 17, NEWEST])
@@ -221,6 +272,102 @@ def test_batched_nms(opset, capture, exporter):
         avoids={"Loop"},
     )
     exporter.check(case, opset, capture)
+
+
+EVERY = [
+    nms_case(0.5, range(7, NEWEST + 1), emits="Loop"),
+    rotated_case(False, range(8, NEWEST + 1)),
+    *(
+        roi_case(
+            "roi_align", lambda x, rois, aligned=aligned: ops.roi_align(x, rois, 2, 0.5, 2, aligned), 3, range(8, NEWEST + 1)
+        )
+        for aligned in (False, True)
+    ),
+    roi_case("roi_pool", lambda x, rois: TV.roi_pool(x, rois, 0.5, 2, 3), 3, range(9, NEWEST + 1)),
+    roi_case("ps_roi_align", lambda x, rois: TV.ps_roi_align(x, rois, 0.5, 2, 3, 2), 6, range(8, NEWEST + 1)),
+    roi_case("ps_roi_pool", lambda x, rois: TV.ps_roi_pool(x, rois, 0.5, 2, 3), 6, range(9, NEWEST + 1)),
+    deform_case(range(8, NEWEST + 1), (3, 3), 2, 2, (1, 2), (1, 1), (1, 1), True, True, "", dynamic=False, captures=("trace",)),
+    deform_case(range(9, NEWEST + 1), (3, 3), 1, 1, (1, 1), (1, 1), (1, 1), False, False, "", captures=("trace",)),
+]
+EVERY_ROWS, EVERY_IDS = expand(EVERY)
+
+
+@pytest.mark.parametrize(("case", "opset", "capture"), EVERY_ROWS, ids=EVERY_IDS)
+def test_every_opset(case, opset, capture, exporter):
+    native = "NonMaxSuppression" if case.op == "torchvision::nms" and opset >= 10 else None
+    exporter.check(dataclasses.replace(case, emits={native}, avoids={"If", "Loop"}) if native else case, opset, capture)
+
+
+# What torchvision builds of these operators and of PyTorch's own
+
+
+def boxes(count):
+    """Corners in order."""
+    corner = torch.rand(count, 2, generator=seeded(count)) * 30
+    return torch.cat([corner, corner + torch.rand(count, 2, generator=seeded(count + 1)) * 20], 1)
+
+
+PAIR = {0: {0: "n"}, 1: {0: "m"}}
+PAIRS = [(boxes(7), boxes(2)), (boxes(1), boxes(30)), (boxes(0), boxes(3)), (boxes(3), boxes(0))]
+
+
+def pair_case(call, label, opsets=(9, 11, 13, NEWEST)):
+    return OpCase(f"torchvision.ops.{label}", call, (boxes(5), boxes(4)), opsets, PAIR, PAIRS, captures=BOTH)
+
+
+def one_case(call, label, opsets=(9, 11, 13, NEWEST), captures=BOTH, **fields):
+    others = [(boxes(9),), (boxes(1),), *([(boxes(0),)] if captures == ("trace",) else [])]
+    return OpCase(f"torchvision.ops.{label}", call, (boxes(5),), opsets, {0: {0: "n"}}, others, captures=captures, **fields)
+
+
+class Pyramid(torch.nn.Module):
+    """RoI align on the level of a pyramid that suits each region."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool = ops.MultiScaleRoIAlign(["fine", "coarse"], 3, 2)
+
+    def forward(self, fine, coarse, regions):
+        return self.pool({"fine": fine, "coarse": coarse}, [regions], [(64, 64)])
+
+
+LEVELS = image(1, 3, 16, 16), image(1, 3, 8, 8)
+BUILT = [
+    *(pair_case(lambda a, b, fmt=fmt: ops.box_iou(a, b, fmt=fmt), f"box_iou-{fmt}") for fmt in ("xyxy", "xywh", "cxcywh")),
+    pair_case(ops.generalized_box_iou, "generalized_box_iou"),
+    pair_case(ops.distance_box_iou, "distance_box_iou"),
+    pair_case(ops.complete_box_iou, "complete_box_iou"),
+    one_case(lambda x: ops.box_convert(ops.box_convert(x, "xyxy", "cxcywh"), "cxcywh", "xywh"), "box_convert"),
+    one_case(ops.box_area, "box_area"),
+    one_case(lambda x: ops.clip_boxes_to_image(x, (20, 25)), "clip_boxes_to_image", captures=("trace",)),
+    one_case(lambda x: ops.remove_small_boxes(x, 6.0), "remove_small_boxes", captures=("trace",)),
+    one_case(
+        lambda x: ops.sigmoid_focal_loss(x / 20, (x > 15).float(), reduction="sum"), "sigmoid_focal_loss", captures=("trace",)
+    ),
+    OpCase(
+        "torchvision.ops.MultiScaleRoIAlign",
+        Pyramid(),
+        (*LEVELS, boxes(9)),
+        (11, 16, 21, NEWEST),
+        {2: {0: "regions"}},
+        [(*LEVELS, boxes(30)), (*LEVELS, boxes(1) * 4)],
+        captures=("trace",),
+    ),
+]
+BUILT_ROWS, BUILT_IDS = expand(BUILT)
+
+
+@pytest.mark.parametrize(("case", "opset", "capture"), BUILT_ROWS, ids=BUILT_IDS)
+def test_what_is_built_of_operators(case, opset, capture, exporter):
+    exporter.check(case, opset, capture)
+
+
+def test_every_operator_of_torchvision_is_known():
+    """Those that are missing here are the ones that the README says are not converted."""
+    names = {schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith("torchvision::")}
+    names = {name for name in names if not name.startswith("torchvision::_")}
+    tables = exporter_plugin_torchvision.onnx_exporter_tables()
+    assert names - {name for table in tables for name in table.entries} == {"torchvision::qroi_align"}
 
 
 def test_is_discovered_and_does_not_import_torchvision():

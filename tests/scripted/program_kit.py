@@ -1,0 +1,71 @@
+"""A scripted program, with arguments on which its file is compared with PyTorch."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from onnx_exporter import ExportWarning, export
+from onnx_exporter.testing import NEWEST
+
+OPSETS = (9, 11, 13, 16, 19, NEWEST)
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program, arguments, and others that the same file must be right for.
+
+    Attributes:
+        call: A module, which is scripted unless it is traced, or a scripted function.
+        args: Example arguments.
+        others: Other arguments.
+        dynamic: Dynamic axes by input.
+        emits: ONNX operators that the file must contain.
+        is_traced: The module is traced, and calls something scripted.
+        first_opset: The first opset that can express it.
+    """
+
+    call: Any
+    args: tuple[Any, ...]
+    others: tuple[tuple[Any, ...], ...]
+    dynamic: dict[str, dict[int, str]] = dataclasses.field(default_factory=dict)
+    emits: frozenset[str] = frozenset()
+    is_traced: bool = False
+    first_opset: int = 9
+
+    def __str__(self) -> str:
+        return type(self.call).__name__ if isinstance(self.call, nn.Module) else str(self.call.name)
+
+    def model(self) -> Any:
+        if self.is_traced or not isinstance(self.call, nn.Module):
+            return self.call
+        return torch.jit.script(self.call.eval())
+
+
+def row(call: Any, args: tuple[Any, ...], *others: tuple[Any, ...], emits: str = "", **options: Any) -> Program:
+    return Program(call, args, others, emits=frozenset(emits.split()), **options)
+
+
+def check(program: Program, opset: int) -> None:
+    """Exports a program, and compares the file with PyTorch on all its arguments."""
+    if opset < program.first_opset:
+        pytest.skip(f"ONNX can express it from opset {program.first_opset} on")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExportWarning)
+        warnings.filterwarnings("ignore", "a file neither checks", ExportWarning)
+        result = export(
+            program.model(),
+            program.args,
+            None,
+            opset_version=opset,
+            dynamic_axes=program.dynamic or None,
+            verify=True,
+            verify_args=program.others,
+        )
+    missing = program.emits - {node.op_type for node in result.model.graph.all_nodes()}
+    assert not missing, f"the file has no {missing}"
