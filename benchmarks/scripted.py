@@ -3,13 +3,14 @@
     python benchmarks/scripted.py [--opset 17] [--rounds 1000] [--program Greedy ...] [--markdown docs/benchmarks.md]
 
 The programs are those of tests/scripted. Latencies are medians of one thread, the two files taking turns. A file that
-computes something else than PyTorch on the arguments it was made with has no latency.
+computes something else than PyTorch on any of a program's arguments has no latency.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import os
 import statistics
 import sys
@@ -18,6 +19,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -60,16 +62,14 @@ def main() -> None:
 def compared(program: Program, opset: int, rounds: int) -> str:
     """One row of the table."""
     model = program.model()
-    names = [f"input_{index}" for index in range(len(program.args))]
-    feeds = {name: as_array(value) for name, value in zip(names, program.args, strict=True)}
+    names = input_names(program)
+    axes = program.dynamic or None
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = Path(folder) / "ours.onnx", Path(folder) / "theirs.onnx"
-        onnx_exporter.export(model, program.args, str(ours), opset_version=opset, input_names=names)
-        wanted = tensors_of(model(*program.args))
-        if failure := fault(ours, feeds, wanted):
-            raise SystemExit(f"{program}: ours {failure}")
-        failure = exported_by_peer(model, program.args, theirs, opset, names) or fault(theirs, feeds, wanted)
-        found = latencies([ours] if failure else [ours, theirs], feeds, rounds)
+        options = {"opset_version": opset, "input_names": names, "dynamic_axes": axes}
+        onnx_exporter.export(model, program.args, str(ours), verify=True, verify_args=program.others, **options)
+        failure = exported_by_peer(model, program, theirs, opset, names) or fault(program, model, theirs, names)
+        found = latencies([ours] if failure else [ours, theirs], feeds_of(names, program.args), rounds)
         if failure:
             return f"| {program} | {nodes(ours)} | {failure} | {found[0]:.0f} | | |"
         columns = (program, nodes(ours), nodes(theirs), f"{found[0]:.0f}", f"{found[1]:.0f}", f"{found[0] / found[1]:.2f}")
@@ -81,11 +81,24 @@ def as_array(value: object) -> np.ndarray:
     return value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
 
 
-def exported_by_peer(model: object, args: tuple[object, ...], path: Path, opset: int, names: list[str]) -> str:
+def input_names(program: Program) -> list[str]:
+    """The names of the parameters that the arguments are for."""
+    if isinstance(program.call, torch.nn.Module):
+        return list(inspect.signature(program.call.forward).parameters)[: len(program.args)]
+    return [value.debugName().partition(".")[0] for value in program.call.graph.inputs()]
+
+
+def feeds_of(names: list[str], args: tuple[object, ...]) -> dict[str, np.ndarray]:
+    """The arguments by name, those that are not given left out."""
+    return {name: as_array(value) for name, value in zip(names, args, strict=True) if value is not None}
+
+
+def exported_by_peer(model: object, program: Program, path: Path, opset: int, names: list[str]) -> str:
     """Why torch.onnx does not export, "" if it does."""
+    options = {"input_names": names, "dynamic_axes": program.dynamic or None, "dynamo": False}
     try:
         with silence():  # it prints the graph that it fails on
-            torch.onnx.export(model, args, str(path), opset_version=opset, input_names=names, dynamo=False)
+            torch.onnx.export(model, program.args, str(path), opset_version=opset, **options)
     except Exception as error:  # whatever the other exporter fails with is its answer
         return f"fails: {type(error).__name__}"
     return ""
@@ -109,18 +122,21 @@ def tensors_of(result: object) -> list[np.ndarray]:
     return [as_array(item) for item in tree_leaves(result) if item is not None]
 
 
-def fault(path: Path, feeds: dict[str, np.ndarray], wanted: list[np.ndarray]) -> str:
-    """Why a file is of no use: it does not run, or gives something else than it should; "" if it is right."""
-    try:
-        session = load(path)
-        found = session.run(None, {item.name: feeds[item.name] for item in session.get_inputs()})
-    except Exception as error:  # ONNX Runtime has a class of its own for each kind of failure
-        return f"does not run: {type(error).__name__}"
-    found = [as_array(item) for item in tree_leaves(found)]
-    if [item.shape for item in found] != [item.shape for item in wanted]:
-        return "wrong shape"
-    is_right = all(np.allclose(one, other, 1e-4, 1e-5, equal_nan=True) for one, other in zip(found, wanted, strict=True))
-    return "" if is_right else "wrong value"
+def fault(program: Program, model: Any, path: Path, names: list[str]) -> str:
+    """Why a file is of no use: it does not run, or is wrong for some arguments of the program; "" if it is right."""
+    for args in (program.args, *program.others):
+        feeds, wanted = feeds_of(names, args), tensors_of(model(*args))
+        try:
+            session = load(path)
+            found = session.run(None, {item.name: feeds[item.name] for item in session.get_inputs()})
+        except Exception as error:  # ONNX Runtime has a class of its own for each kind of failure
+            return f"does not run: {type(error).__name__}"
+        found = [as_array(item) for item in tree_leaves(found)]
+        if [item.shape for item in found] != [item.shape for item in wanted]:
+            return "wrong shape"
+        if not all(np.allclose(one, other, 1e-4, 1e-5, equal_nan=True) for one, other in zip(found, wanted, strict=True)):
+            return "wrong value"
+    return ""
 
 
 def load(path: Path) -> onnxruntime.InferenceSession:

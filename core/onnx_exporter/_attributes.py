@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +21,8 @@ _SUFFIXES = {
 }
 
 
-_SINGLE = (str, bytes, torch.Tensor, np.ndarray, ir.Graph, ir.TypeAndShape)
-"""Iterable things that are one value of an attribute."""
+_SINGLE = (str, bytes, torch.Tensor, np.ndarray, ir.Graph, ir.TypeAndShape, enum.Enum)
+"""Things that are, or whose class is, iterable, and yet one value of an attribute."""
 
 
 def make_attributes(schema: onnx.defs.OpSchema | None, given: Mapping[str, Any]) -> dict[str, ir.Attr]:

@@ -46,7 +46,7 @@ def finish(
             value.shape = ir.Shape(
                 [ir.SymbolicDim(axes[axis]) if axis in axes else dim for axis, dim in enumerate(value.shape.dims)]
             )
-    nodes = _live_nodes(builder.nodes, results)
+    nodes = _live_nodes(builder.nodes, {id(value) for value in results})
     used = {id(value) for node in with_inner(nodes) for value in node.inputs if value is not None} | {
         id(value) for value in results
     }
@@ -112,18 +112,25 @@ def _name_outputs(builder: Builder, inputs: Sequence[Value], outputs: Sequence[V
     return results
 
 
-def _live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:
-    """The nodes that the outputs depend on, in order."""
-    needed = {id(value) for value in results}
+def _live_nodes(nodes: Sequence[ir.Node], needed: set[int]) -> list[ir.Node]:
+    """The nodes that what is needed depends on, in order; those of sub-graphs that nothing needs are dropped from them.
+
+    Args:
+        nodes: The nodes of a graph.
+        needed: The ids of the values that are needed; what the nodes need is added.
+    """
     live = []
     for node in reversed(nodes):
-        if any(id(output) in needed for output in node.outputs):
-            live.append(node)
-            for inner in with_inner([node]):
-                needed.update(id(value) for value in inner.inputs if value is not None)
-            for attribute in node.attributes.values():
-                if attribute.type is ir.AttributeType.GRAPH:
-                    needed.update(id(value) for value in attribute.value.outputs)
+        if not any(id(output) in needed for output in node.outputs):
+            continue
+        live.append(node)
+        needed.update(id(value) for value in node.inputs if value is not None)
+        for attribute in node.attributes.values():
+            if attribute.type is ir.AttributeType.GRAPH:
+                graph = attribute.as_graph()
+                needed.update(id(value) for value in graph.outputs)
+                kept = {id(inner) for inner in _live_nodes(list(graph), needed)}
+                graph.remove([inner for inner in graph if id(inner) not in kept], safe=True)
     return live[::-1]
 
 

@@ -116,7 +116,8 @@ class _Loop:
             inputs.append(("carried", torch.int64, []))
         with self._context.subgraph(*inputs) as body:
             index, _, *starts = body.inputs
-            engine.env[self._body.inputs[0]] = Value(index.ir, is_number=True)
+            # A size of its own, so that it is known not to be negative
+            engine.env[self._body.inputs[0]] = Value(index.ir, elements=(engine.builder.symbols.fresh(),), is_number=True)
             for inner, start in zip(self._carried, starts, strict=False):
                 if inner.type.is_list and start.ir.type is not None:
                     start.ir.type = ir.SequenceType(start.ir.type)

@@ -187,6 +187,7 @@ def _extended(
 ) -> Chain:
     """A chain and, behind its own, further elements, each given by its number."""
     index = SourceValue("i", SourceType(torch.int64, (), is_number=True))
+    interpreter.naturals.add(index)
     kinds = [list_of(leaf.type) for leaf in leaves(form)]
     begin = [SourceValue("", kind) for kind in kinds]
     with inside(interpreter, []) as nodes:
@@ -230,6 +231,8 @@ def from_beginning(interpreter: Interpreter, index: Abstract, total: Abstract, p
     """An index that may count from the end, counted from the beginning."""
     if isinstance(index, int):
         return index if index >= 0 else arithmetic(interpreter, "add", total, index, place)
+    if index in interpreter.naturals:
+        return index
     negative = interpreter.call("aten::lt.int", index, 0, place=place)
     offset = arithmetic(interpreter, "mul", interpreter.call("aten::Int.bool", negative, place=place), total, place)
     return arithmetic(interpreter, "add", index, offset, place)

@@ -218,7 +218,9 @@ def _insert(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstra
     if not (isinstance(index, int) and index == 0):  # Python takes a place outside for the nearest
         total = chains.length(interpreter, chain, place)
         index = chains.from_beginning(interpreter, index, total, place)
-        index = chains.arithmetic(interpreter, "min", chains.arithmetic(interpreter, "max", index, 0, place), total, place)
+        if index not in interpreter.naturals:
+            index = chains.arithmetic(interpreter, "max", index, 0, place)
+        index = chains.arithmetic(interpreter, "min", index, total, place)
     _insert_into(interpreter, node, values, item, index)
     return None
 

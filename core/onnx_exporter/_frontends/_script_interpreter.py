@@ -18,6 +18,7 @@ from onnx_exporter._frontends import _script_containers, _script_dicts, _script_
 from onnx_exporter._frontends._script_blocks import Blocks, snapshot
 from onnx_exporter._frontends._script_join import as_leaf
 from onnx_exporter._frontends._script_loops import Rounds
+from onnx_exporter._frontends._script_naturals import Naturals
 from onnx_exporter._frontends._script_numbers import typed_numbers
 from onnx_exporter._frontends._script_parts import parts_of
 from onnx_exporter._frontends._script_types import Types
@@ -70,6 +71,7 @@ class Interpreter:
 
     def __init__(self, weights: Mapping[str, torch.Tensor]) -> None:
         self.types = Types()
+        self.naturals = Naturals()
         self.effects = EffectsCache()
         self.env: dict[int, Abstract] = {}
         self.nodes: list[SourceNode] = []
@@ -241,6 +243,7 @@ class Interpreter:
         if kind in _NUMBER_RETURNS:
             number = self.add_output(source, SourceType(_number_dtype(kind, source), (), is_number=True))
             self.types.note(number, types[index] if types is not None else None)
+            self.naturals.note(source, number)
             return number
         if kind == "ListType":
             return parts_of(self, source, types, node)

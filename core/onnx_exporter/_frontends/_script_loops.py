@@ -210,6 +210,7 @@ class Loops:
         """
         interpreter, node, initial = self._interpreter, loop.node, loop.initial
         index = SourceValue("i", SourceType(torch.int64, (), is_number=True))
+        interpreter.naturals.add(index)
         assumptions = Assumptions(as_chains=as_chains)
         widen = assumptions.widen
         assumed = list(initial)

@@ -377,7 +377,9 @@ def _bound_value(program: ExportedProgram, spec: InputSpec, constants: Constants
     if spec.kind is InputKind.TOKEN or spec.target is None:
         return None
     held = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
-    return constants.value(spec.target, held) if isinstance(held, torch.Tensor) else held
+    # A tensor that is neither parameter nor buffer has no name, as in a trace
+    name = "" if spec.kind is InputKind.CONSTANT_TENSOR else spec.target
+    return constants.value(name, held) if isinstance(held, torch.Tensor) else held
 
 
 def _output_values(output: Argument, captured: Captured) -> list[SourceValue]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from onnx_exporter import OpTable, hookimpl
 from onnx_exporter_opsets.symbolic_opset11 import (
     containers,
+    indexing_scatter,
     indexing_unique,
     pointwise,
     reduction,
@@ -14,6 +15,7 @@ from onnx_exporter_opsets.symbolic_opset11 import (
 
 TABLES: Sequence[OpTable] = (
     containers.table,
+    indexing_scatter.table,
     indexing_unique.table,
     pointwise.table,
     reduction.table,
@@ -31,12 +33,11 @@ REVIEWED: Mapping[str, str] = {
     "GatherElements": "emitted by helpers.indexing, which has a form below",
     "GatherND": "emitted by helpers.indexing, which has a form below",
     "Gemm": "C became optional; linalg.py does not leave it out",
-    "Loop": "no operator needs one; control flow of models is not converted yet",
+    "Loop": "may have no condition, and carry nothing; the core, which makes it, has both forms",
     "Pad": "amounts became inputs; helpers.emit.pad has both forms",
     "Range": "emitted by helpers.emit.arange, which counts otherwise below",
     "Scatter": "deprecated; helpers.indexing uses it below only",
     "ScatterElements": "emitted by helpers.indexing",
-    "ScatterND": "emitted by helpers.indexing, which has a form below",
     "TopK": "gained largest and sorted; helpers.emit.topk has both forms",
 }
 """Operators that opset 11 adds, drops or gives another form, and why no function here names them."""
