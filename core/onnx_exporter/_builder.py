@@ -39,7 +39,10 @@ class Origin:
         module: Path of the module in the user's model.
         source: ``file:line`` in the user's model.
         op: The torch operator.
-        plugin_version: Version of the plugin's distribution, "" where it has none.
+        plugin_version: Version of the plugin's distribution (of a file: what tells its contents), "" where it has none.
+        via: The functions of plugins, outermost first, that asked for it by ``g.call`` or ``g.previous``, each
+            ``plugin:module.name`` and joined by " > ".
+        edited: The passes that have changed it, in the same form.
     """
 
     plugin: str = ""
@@ -49,6 +52,14 @@ class Origin:
     source: str = ""
     op: str = ""
     plugin_version: str = ""
+    via: str = ""
+    edited: str = ""
+
+    @property
+    def plugins(self) -> set[str]:
+        """The plugins that had a part in it."""
+        asked = (step.partition(":")[0] for steps in (self.via, self.edited) for step in steps.split(STEP))
+        return {self.plugin, *asked} - {""}
 
     def metadata(self) -> dict[str, str]:
         """The non-empty facts, as the file's ``metadata_props`` carry them."""
@@ -60,6 +71,9 @@ class Origin:
         """The key of a fact in a node's ``metadata_props``."""
         return f"onnx_exporter.{name}"
 
+
+STEP = " > "
+"""Between the functions of `Origin.via`."""
 
 CALLS = "onnx_exporter.calls"
 """Key of a node's `meta`, which no file holds: the calls of modules around what it came from."""

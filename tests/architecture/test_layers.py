@@ -38,7 +38,7 @@ LAYERS = [
     {"compat._duck_context"},
     {"compat._calling"},
     {"compat._quantized"},
-    {"compat._log", "compat.symbolic_registry"},
+    {"compat._log", "compat._old_functions", "compat.symbolic_registry"},
     {"_loading"},
     {"_local_plugins"},
     {"_engine", "_branches", "_loops", "_blame", "_failures", "_others", "_plugins", "_reconcile"},

@@ -46,6 +46,32 @@ def test_an_error_of_a_symbolic_function() -> None:
         onnx_exporter.unregister_custom_op_symbolic("aten::linalg_qr", 9)
 
 
+@pytest.mark.parametrize("capture", ["trace", "export"])
+@pytest.mark.parametrize("catch", ["SymbolicValueError", "UnsupportedOperatorError", "OnnxExporterError"])
+def test_what_helpers_raise(catch: str, capture: str) -> None:
+    """torch.onnx lets the error of ``_unimplemented`` and ``_get_const`` through."""
+
+    class Refuses(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    def refuse(g: object, x: object) -> object:
+        return torch.onnx.symbolic_helper._unimplemented("mine", "not so")
+
+    def read(g: object, x: object) -> object:
+        return torch.onnx.symbolic_helper._get_const(x, "i", "x")
+
+    class Calls(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return Refuses.apply(x)  # type: ignore[no-any-return]
+
+    for symbolic, message in ((refuse, "not so"), (read, "constant value of the 'x' argument")):
+        Refuses.symbolic = staticmethod(symbolic)  # type: ignore[attr-defined]
+        with pytest.raises(getattr(torch.onnx.errors, catch), match=message):
+            onnx_exporter.export(Calls(), torch.randn(2), capture=capture)
+
+
 def test_torchs_names() -> None:
     assert errors.OnnxExporterError is errors.ExportError
     assert errors.UnsupportedOperatorError is errors.UnsupportedOpError

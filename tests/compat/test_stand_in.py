@@ -151,6 +151,58 @@ assert not [name for name in sys.modules if name.startswith("torch.onnx")] and "
     run(WITHOUT + code, tmp_path)
 
 
+LIBRARIES = """
+import torch.onnx.ops, torch.onnx.verification, torchvision
+from torch.onnx import ExportTypes
+from torch.onnx._internal.torchscript_exporter import jit_utils, registration, symbolic_helper
+from torch.onnx.utils import _graph_op, _add_attribute
+
+def check(function, args, others, opset, capture="trace", expected=None):
+    class Model(torch.nn.Module):
+        def forward(self, *inputs):
+            return function(*inputs)
+    names = [f"x{index}" for index in range(len(args))]
+    axes = {
+        name: {axis: f"{name}_{axis}" for axis in range(arg.dim()) if arg.shape[axis] != other.shape[axis]}
+        for name, arg, other in zip(names, args, others)
+    }
+    onnx_exporter.export(Model(), args, "model.onnx", opset_version=opset, input_names=names, dynamic_axes=axes, capture=capture)
+    session = onnxruntime.InferenceSession("model.onnx")
+    for given in (args, others):
+        (result,) = session.run(None, {name: arg.numpy() for name, arg in zip(names, given)})
+        torch.testing.assert_close(torch.from_numpy(result), (expected or function)(*given), rtol=1e-4, atol=1e-4)
+
+def boxes(count):
+    corner = torch.rand(count, 2) * 10
+    return torch.cat([corner, corner + torch.rand(count, 2) * 5 + 1], 1)
+
+def rois(count):
+    return torch.cat([torch.zeros(count, 1), boxes(count)], 1)
+
+images = torch.randn(1, 2, 16, 16), torch.randn(1, 2, 20, 18)
+check(lambda b, s: torchvision.ops.nms(b, s, 0.5), (boxes(20), torch.rand(20)), (boxes(33), torch.rand(33)), 11)
+for opset, aligned in ((11, False), (16, True)):
+    align = lambda x, r: torchvision.ops.roi_align(x, r, (3, 3), 0.5, 2, aligned)
+    check(align, (images[0], rois(3)), (images[1], rois(5)), opset)
+check(lambda x, r: torchvision.ops.roi_pool(x, r, (3, 3), 0.5), (images[0], rois(3)), (images[1], rois(5)), 11)
+
+def named(x):
+    return torch.onnx.ops.symbolic("Relu", [x], dtype=torch.float32, shape=x.shape) + 1
+def leaky(x):
+    outputs = torch.onnx.ops.symbolic_multi_out("LeakyRelu", [x], {"alpha": 0.5}, dtypes=[1], shapes=[x.shape])
+    return outputs[0]
+for capture in ("trace", "export"):
+    x, other = torch.randn(2, 3), torch.randn(5, 3)
+    check(named, (x,), (other,), 17, capture, lambda x: x.relu() + 1)
+    check(leaky, (x,), (other,), 17, capture, lambda x: torch.nn.functional.leaky_relu(x, 0.5))
+torch.onnx.verification.verify(torch.nn.ReLU(), (torch.randn(2),), opset_version=12)
+"""
+
+
+def test_torchvision_and_nodes_by_name(tmp_path: Path) -> None:
+    run(f"{WITHOUT}\nwith compat.install():\n    exec({LIBRARIES!r}, globals())\n", tmp_path)
+
+
 @pytest.fixture
 def helper() -> object:
     from onnx_exporter.compat.stand_in import _helper

@@ -41,6 +41,16 @@ def column_of(g: Any, x: Any) -> Any:
 OPSET_CASES: dict[str, tuple[int, Any, Any]] = {
     "_slice": (10, lambda g, m, x: m._slice(g, x, axes=[1], starts=[1], ends=[3]), lambda x: x[:, 1:3].clone()),
     "_cast_Long": (9, lambda g, m, x: g.op("Cast", m._cast_Long(g, x, False), to_i=1), lambda x: x.long().float()),
+    "select of a vector": (11, lambda g, m, x: m.select(g, x, int_of(g, 1), vector_of(g, 1)), lambda x: x[:, 1:2].clone()),
+    "select of a number": (11, lambda g, m, x: m.select(g, x, int_of(g, 1), int_of(g, 1)), lambda x: x[:, 1].clone()),
+    "to a type": (9, lambda g, m, x: m.to(g, x, int_of(g, 7), none_of(g), none_of(g), none_of(g)), lambda x: x.double()),
+    "to that of another": (
+        9,
+        lambda g, m, x: m.to(g, x, g.op("Greater", x, torch.tensor(0.0)), none_of(g), none_of(g), none_of(g)),
+        lambda x: x.bool(),
+    ),
+    "all sizes": (9, lambda g, m, x: m.size(g, x), lambda x: torch.tensor(x.shape)),
+    "one size": (9, lambda g, m, x: m.size(g, x, int_of(g, 2)), lambda x: torch.tensor(x.shape[2])),
     "unused": (9, lambda g, m, x: g.op("Clip", x, m.unused(g), torch.tensor(0.5)), lambda x: x.clamp(max=0.5)),
     "_attention_scale": (14, lambda g, m, x: g.op("Mul", x, m._attention_scale(g, x)), lambda x: x * 0.5),
     "_causal_attention_mask": (

@@ -66,6 +66,7 @@ CASES = [
         dynamic={0: {1: "n"}},
         others=[(torch.randn(1, 4, 1),)],
     ),
+    row("aten::squeeze", lambda x: (x.squeeze(0), x.squeeze(-1), x.squeeze((0,)), x.squeeze()), torch.tensor(2.0), label="rank0"),
     row("aten::squeeze", lambda x: x.squeeze((0, 2)), torch.randn(1, 3, 1), label="dims"),
     row("aten::squeeze", lambda x: x.squeeze((0, 1)), torch.randn(1, 3, 1), label="dims_some"),
     row("aten::unsqueeze", lambda x: (x.unsqueeze(-1), x.unsqueeze(0), x.unsqueeze(-3)), opsets=(7, 13, NEWEST)),

@@ -15,10 +15,9 @@ from typing import Any
 from unittest import mock
 
 import torch
-import torch.utils._pytree as pytree
 
-from onnx_exporter._frontends._functions import forward_parameters
-from onnx_exporter._source.graph import Argument, Location, SourceGraph, SourceNode, SourceValue, values_in
+from onnx_exporter._frontends._functions import Slot, forward_parameters, leading
+from onnx_exporter._source.graph import Argument, Location, SourceGraph, SourceNode, SourceValue, map_leaves, values_in
 
 _NAMESPACE = "onnx_exporter"
 _BEGINS, _ENDS = "onnx_exporter_begins", "onnx_exporter_ends"
@@ -32,18 +31,14 @@ class FunctionCall:
     Attributes:
         function: The class.
         arguments: What ``apply`` was given, with a `Slot` for each tensor or symbolic size.
+        examples: What each nested size is in the example, None for each nested tensor.
+        returned: For each of its results whether that is a tensor; filled when it returns.
     """
 
     function: type[torch.autograd.Function]
-    arguments: tuple[Any, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Slot:
-    """The place of a tensor (or else of a size) among those of a call."""
-
-    index: int
-    is_tensor: bool
+    arguments: list[Any]
+    examples: list[int | None]
+    returned: list[bool] = dataclasses.field(default_factory=list)
 
 
 @functools.cache
@@ -98,28 +93,28 @@ def _subclasses(cls: Any) -> list[Any]:
 
 def _marked(cls: Any, forward: Any, calls: list[FunctionCall], thread: int) -> Any:
     """Returns `forward` between the marks of a call."""
-    context = 0 if cls.setup_context is not torch.autograd.Function.setup_context else 1
+    context = leading(cls)
 
     @functools.wraps(forward)
     def marked(*everything: Any) -> Any:
         if torch.compiler.is_dynamo_compiling():  # in a branch of torch.cond, which goes through another compiler
             return forward(*everything)
         args = everything[context:]
-        leaves = pytree.tree_leaves(args)
-        nested = sum(isinstance(leaf, torch.Tensor) for leaf in leaves) > sum(isinstance(arg, torch.Tensor) for arg in args)
-        if threading.get_ident() != thread or nested or any(isinstance(leaf, _UNHEARD) for leaf in leaves):
+        slots = _Slots(args)
+        if threading.get_ident() != thread or slots.are_unheard:
             return forward(*everything)
-        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
         operators = getattr(torch.ops, _NAMESPACE)
         key = str(len(calls))
-        calls.append(FunctionCall(cls, _slots(args)))
-        token = operators.function_begins(tensors, [arg for arg in args if isinstance(arg, torch.SymInt)], key)
+        calls.append(FunctionCall(cls, slots.arguments, slots.examples))
+        tensors = slots.tensors
+        token = operators.function_begins(tensors, slots.sizes, key)
         versions = [tensor._version for tensor in tensors]
         result = forward(*everything)
         results = list(result) if isinstance(result, tuple | list) else [result]
         is_dirty = context == 1 and bool(getattr(everything[0], "dirty_tensors", None))
         if is_dirty or versions != [tensor._version for tensor in tensors]:
             return result  # it writes to its inputs, which the rest of the model is to see
+        calls[int(key)].returned.extend(isinstance(item, torch.Tensor) for item in results)
         ended = iter(operators.function_ends([item for item in results if isinstance(item, torch.Tensor)], token, key))
         results = [next(ended) if isinstance(item, torch.Tensor) else item for item in results]
         return tuple(results) if isinstance(result, tuple | list) else results[0]
@@ -131,16 +126,42 @@ _UNHEARD = (torch.SymFloat, torch.SymBool)
 """Symbolic numbers that no operator takes in a list."""
 
 
-def _slots(args: Sequence[Any]) -> tuple[Any, ...]:
-    counts = {True: 0, False: 0}
-    slots = []
-    for arg in args:
-        is_tensor = isinstance(arg, torch.Tensor)
-        if is_tensor or isinstance(arg, torch.SymInt):
-            arg = Slot(counts[is_tensor], is_tensor)
-            counts[is_tensor] += 1
-        slots.append(arg)
-    return tuple(slots)
+class _Slots:
+    """The arguments of a call, with a `Slot` for each tensor or symbolic size, also inside lists, tuples and dicts.
+
+    Attributes:
+        tensors: The tensors, in order.
+        sizes: The sizes, in order.
+        examples: What each nested size is in the example, None for each nested tensor.
+        are_unheard: Whether there is among them what no operator takes in a list.
+        arguments: The arguments with the slots.
+    """
+
+    def __init__(self, args: Sequence[Any]) -> None:
+        self.tensors: list[torch.Tensor] = []
+        self.sizes: list[Any] = []
+        self.examples: list[int | None] = []
+        self.are_unheard = False
+        self.arguments = [self._slot(arg) if _is_symbolic(arg) else map_leaves(arg, self._nested) for arg in args]
+
+    def _nested(self, leaf: Any) -> Any:
+        if _is_symbolic(leaf):
+            hint: Any = leaf.node.hint if isinstance(leaf, torch.SymInt) else None
+            self.examples.append(hint)
+        return self._slot(leaf)
+
+    def _slot(self, leaf: Any) -> Any:
+        self.are_unheard = self.are_unheard or isinstance(leaf, _UNHEARD)
+        if not _is_symbolic(leaf):
+            return leaf
+        is_tensor = isinstance(leaf, torch.Tensor)
+        place = self.tensors if is_tensor else self.sizes
+        place.append(leaf)
+        return Slot(len(place) - 1, is_tensor)
+
+
+def _is_symbolic(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor | torch.SymInt)
 
 
 def note_calls(program: torch.export.ExportedProgram, calls: Sequence[FunctionCall]) -> None:
@@ -176,10 +197,11 @@ class OpenCalls:
     def begin(self, node: torch.fx.Node, inputs: list[Argument], sizes: list[Argument]) -> None:
         """Notes where a call begins. Of one that never ends nothing remains but what it does."""
         call = node.meta[_BEGINS]
-        arguments = [
-            (inputs if item.is_tensor else sizes)[item.index] if isinstance(item, Slot) else item for item in call.arguments
-        ]
-        self._open.append((call, len(self._graph.nodes), arguments))
+
+        def filled(leaf: Any) -> Any:
+            return (inputs if leaf.is_tensor else sizes)[leaf.index] if isinstance(leaf, Slot) else leaf
+
+        self._open.append((call, len(self._graph.nodes), map_leaves(call.arguments, filled)))
 
     def end(self, node: torch.fx.Node, results: list[SourceValue], outputs: list[SourceValue], location: Location) -> SourceNode:
         """Returns the node of a call, into which its body goes."""
@@ -187,7 +209,8 @@ class OpenCalls:
             self._open.pop()
         call, start, arguments = self._open.pop()
         named = dict(zip(forward_parameters(call.function, len(arguments)), arguments, strict=True))
-        made = SourceNode("prim::PythonOp", "", named, outputs, location, attributes={"function": call.function})
+        attributes = {"function": call.function, "examples": call.examples, "returned": call.returned}
+        made = SourceNode("prim::PythonOp", "", named, outputs, location, attributes=attributes)
         body, self._graph.nodes[start:] = self._graph.nodes[start:], []
         inner = {output for inner in body for output in inner.outputs}
         for inner_node in list(body):

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from onnx_exporter._frontends._dependence import Dependence, Dependences
-from onnx_exporter._frontends._functions import forward_parameters
+from onnx_exporter._frontends._functions import forward_parameters, holds_sizes, whole_call
 from onnx_exporter._frontends._guards import is_unpacked
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._reads import NOTE
-from onnx_exporter._frontends._script_inside_trace import interpret_node, interpret_part
+from onnx_exporter._frontends._script_inside_trace import interpret_node, interpret_part, is_unknown, refuse_unknown
 from onnx_exporter._frontends._script_types import Types
 from onnx_exporter._frontends._setitem import unbake_setitem
 from onnx_exporter._frontends.captured import is_library_file
@@ -73,6 +73,8 @@ class Converter:
         return graph
 
     def _flatten(self, value: Any) -> list[SourceValue]:
+        if is_unknown(value):
+            raise refuse_unknown()
         if isinstance(value, list | tuple):
             return [leaf for item in value for leaf in self._flatten(item)]
         return [value] if isinstance(value, SourceValue) else []
@@ -92,7 +94,7 @@ class Converter:
                 self._unpack(node)
             elif kind == "prim::PythonOp":
                 graph.nodes += self._python_op(node)
-            elif kind in ("prim::If", "prim::Loop"):
+            elif kind in ("prim::If", "prim::Loop") or any(is_unknown(self.env[value.unique()]) for value in node.inputs()):
                 graph.nodes += self._scripted(node, *interpret_node(node, self.env, self.weights))
             elif kind == "prim::device":
                 self.env[node.output().unique()] = None  # where to compute is not part of the graph
@@ -125,6 +127,8 @@ class Converter:
     def _unpack(self, node: Any) -> None:
         """Binds the parts of a list; the outputs of the node that made it, if one did, become its elements."""
         made = self.env[node.inputsAt(0).unique()]
+        if is_unknown(made):
+            raise refuse_unknown()  # as many outputs as the example has elements
         outputs = list(node.outputs())
         if isinstance(made, _PendingList):
             self._count_parts(made)
@@ -179,8 +183,8 @@ class Converter:
         named = node.arguments.get("dim")
         axes = range(rank) if named is None else [named] if isinstance(named, int) else named
         level = max((self.depends.size(squeezed, axis) for axis in axes), default=Dependence.NOTHING)
-        shape = squeezed.type.shape or ()
-        is_open = named is None or any(isinstance(shape[axis], str) for axis in axes)
+        shape = squeezed.type.shape or ()  # of a tensor without axes none goes
+        is_open = named is None or any(isinstance(shape[axis], str) for axis in axes if shape)
         if level is Dependence.DATA or (is_open and level is not Dependence.NOTHING):
             place = node.location
             self.parts.append((level, f"{place.file}:{place.line}: which axes have size 1, for squeeze() to remove"))
@@ -198,17 +202,25 @@ class Converter:
 
     def _python_op(self, node: Any) -> list[SourceNode]:
         """A call of an ``autograd.Function``: tensors come as inputs, everything else as Python objects."""
-        function = node.pyobj().__self__
-        tensors = (self.env[value.unique()] for value in node.inputs())
-        interpreted = interpret_part(function, [self.env[value.unique()] for value in node.inputs()], self.weights)
+        called = node.pyobj().__self__
+        given = [self.env[value.unique()] for value in node.inputs()]
+        interpreted = interpret_part(called, given, self.weights)
         if interpreted is not None:
             return self._scripted(node, *interpreted)
-        scalars = iter(node.scalar_args())
-        args = [next(scalars) if kind == "c" else next(tensors) for kind in node.cconv()]
+        scalars, tensors = iter(node.scalar_args()), iter(given)
+        function, args, examples = whole_call(called, [next(scalars if kind == "c" else tensors) for kind in node.cconv()])
+        if function is called and holds_sizes(args) and not self.static:
+            place = self._location(node)
+            what = f"sizes in a list or tuple for {function.__name__}, through a name that its apply was bound to before"
+            self.parts.append((Dependence.SIZES, f"{place.file}:{place.line}: {what}"))
         arguments = dict(zip(forward_parameters(function, len(args)), args, strict=True))
-        source = SourceNode("prim::PythonOp", "", arguments, [], self._location(node), attributes={"function": function})
+        attributes = {"function": function, "examples": examples}
+        source = SourceNode("prim::PythonOp", "", arguments, [], self._location(node), attributes=attributes)
         if node.hasAttribute("Subgraph"):
-            source.blocks.append(self._block(node.g("Subgraph"), list(source.input_values())))
+            body = self._block(node.g("Subgraph"), given)
+            inner = {id(outer): value for outer, value in zip(given, body.inputs, strict=True)}
+            body.inputs = [inner[id(outer)] for outer in source.input_values()]  # nested ones were given at the end
+            source.blocks.append(body)
         self._bind(node, source)
         return [source]
 

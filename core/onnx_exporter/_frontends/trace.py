@@ -153,8 +153,8 @@ _FAILED = threading.local()
 _IS_COMPILED = "trace a dynamo-optimized function"
 """Part of what the tracer says where a model calls compiled code."""
 
-_NOT_GIVEN = "unordered_map::at"
-"""What the tracer says of a tensor in an ``autograd.Function`` that is none of its inputs."""
+_NOT_GIVEN = ("unordered_map::at", "_Map_base::at")
+"""What the tracer says of a tensor in an ``autograd.Function`` that is none of its inputs, in builds of PyTorch."""
 
 
 def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
@@ -169,7 +169,7 @@ def _describe_failure(model: torch.nn.Module, error: Exception) -> str:
     if isinstance(error, ControlFlowError) or _IS_COMPILED in str(error):
         what = error if isinstance(error, ControlFlowError) else "a compiled function, or control flow of torch.export,"
         return f"the model calls {what}{place}, which tracing cannot follow; capture='export' can"
-    if str(error) == _NOT_GIVEN:
+    if str(error) in _NOT_GIVEN:
         return (
             f"PyTorch's tracer cannot record the call of an autograd.Function{place}: its forward computes with a tensor that "
             f"it is not given, neither as an argument nor in a list, tuple or dict (in which a call through a name that "

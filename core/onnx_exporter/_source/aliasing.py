@@ -148,10 +148,9 @@ class AliasSets:
                 for value in values_in(node.arguments.get(argument)):
                     self._written.add(value)
 
-    def sharing(self, value: SourceValue) -> set[SourceValue]:
-        """Returns every value that may share memory with one."""
-        root = self._find(value)
-        return {other for other in self._parent if self._find(other) is root} | {root, value}
+    def root(self, value: SourceValue) -> SourceValue:
+        """Returns the value that stands for those that may share memory with one."""
+        return self._find(value)
 
     def _find(self, value: SourceValue) -> SourceValue:
         parent = self._parent

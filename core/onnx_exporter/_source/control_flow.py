@@ -1,15 +1,14 @@
 """Functionalization of branches and loops: a tensor from outside that a block writes becomes a result of it.
 
 Of a branch both sides give the tensor's new value, of a loop it is carried from round to round. What a block gives or
-carries is a value of its own, although PyTorch may share memory with what it came from: where that would be seen, the
-write is refused.
+carries is a value of its own, although PyTorch may share memory with what it came from: where that would be seen,
+`choices.py` has refused the write.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_exporter._source.emit import without_strides
@@ -35,25 +34,8 @@ class ControlFlow:
 
     def __init__(self, functionalizer: _Functionalizer) -> None:
         self._functionalizer = functionalizer
-        self._block: SourceGraph | None = None
-        self._position = 0
-        self._shared: set[SourceValue] = set()
-        self._given: list[tuple[SourceValue, SourceValue]] = []
         self._kept: set[SourceValue] = set()
         self._read: set[SourceValue] = set()
-
-    @contextmanager
-    def inside(self, block: SourceGraph) -> Iterator[Iterator[SourceNode]]:
-        """While active, the nodes of a block are rewritten; yields them."""
-        outer = (self._block, self._position)
-        self._block = block
-
-        def walk() -> Iterator[SourceNode]:
-            for self._position, node in enumerate(block.nodes):
-                yield node
-
-        yield walk()
-        self._block, self._position = outer
 
     def rewrite(self, node: SourceNode) -> None:
         """Makes the blocks of a node pure; the node gives what they write."""
@@ -63,24 +45,15 @@ class ControlFlow:
             self._branches(node)
 
     def check_write(self, storage: _Storage, location: Location) -> None:
-        """Refuses a write into memory that may be another's too.
+        """Refuses a write into memory that a list of unknown length holds too.
 
         Raises:
-            UnsupportedOpError: If it may, and that is read later.
+            UnsupportedOpError: If it does.
         """
-        functionalizer = self._functionalizer
         if storage.origin in self._kept:
             raise _refusal(location, "a tensor is written in place that a list holds whose length the data decide")
         if storage.origin in self._read:
             raise _refusal(location, "a tensor is written in place that comes from a list whose length the data decide")
-        if storage.origin in self._shared:
-            raise _refusal(
-                location, "a tensor is written in place that a branch or loop has chosen, and what it chose from is read later"
-            )
-        for source, result in self._given:
-            tensor = functionalizer.tensors.get(source)
-            if tensor is not None and tensor.alias.storage is storage and self._is_read_later({result}):
-                raise _refusal(location, "a tensor is written in place that a branch or loop has given under another name too")
 
     # Lists
 
@@ -109,9 +82,6 @@ class ControlFlow:
             sides.append({alias: alias.value for alias in self._written_since(before)})
             self._restore(before)
         bases = list(dict.fromkeys(alias for side in sides for alias in side))
-        own = _own_values(node)
-        for index, output in enumerate(node.outputs):
-            self._note_given([block.outputs[index] for block in node.blocks if block.outputs[index] not in own], output)
         for base in bases:
             for block, side in zip(node.blocks, sides, strict=True):
                 block.outputs.append(side.get(base, base.value))
@@ -124,9 +94,6 @@ class ControlFlow:
         (body,) = node.blocks
         carried: list[SourceValue] = node.arguments["carried"]
         inputs = body.inputs[1:]
-        for value, inner in zip(carried, inputs, strict=True):
-            if self._is_read_later(self._functionalizer.sets.sharing(value)) or not self._is_own(value):
-                self._shared.add(inner)
         before = self._save()
         trial = SourceGraph(body.inputs, _copies(body.nodes), body.outputs)
         self._inside(trial)
@@ -141,8 +108,6 @@ class ControlFlow:
             _set(base, inner)
         body.inputs += starts
         self._inside(body)
-        for value, output in zip(carried[: len(inputs)], node.outputs, strict=False):
-            self._note_given([value], output)
         count = 1 + len(inputs)
         body.outputs[count:count] = [base.value for base in bases]
         self._restore(before)
@@ -183,26 +148,6 @@ class ControlFlow:
     def _written_since(before: Sequence[tuple[_Alias, SourceValue, int, int]]) -> list[_Alias]:
         """The bases whose memory has been written."""
         return [alias for alias, _, _, writes in before if alias.view is None and alias.storage.writes != writes]
-
-    def _note_given(self, sources: Sequence[SourceValue], result: SourceValue) -> None:
-        """Notes what the result of a node may be, and whether a write into it might be seen elsewhere."""
-        for source in sources:
-            self._given.append((source, result))
-            if self._is_read_later(self._functionalizer.sets.sharing(source)) or not self._is_own(source):
-                self._shared.add(result)
-
-    def _is_own(self, value: SourceValue) -> bool:
-        """Whether a value is of the block that is being rewritten, or of the whole graph."""
-        block = self._block
-        if block is None or value.constant is not None:
-            return False
-        return value in block.inputs or any(value in node.outputs for node in block.nodes)
-
-    def _is_read_later(self, values: set[SourceValue]) -> bool:
-        block = self._block
-        assert block is not None
-        later = SourceGraph(nodes=block.nodes[self._position + 1 :], outputs=block.outputs)
-        return any(value in values for value in later.read_values())
 
 
 def _set(base: _Alias, value: SourceValue) -> None:

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from onnx_exporter._source.aliasing import AliasSets, Effects, EffectsCache, writes_anything
+from onnx_exporter._source.choices import check_choices
 from onnx_exporter._source.control_flow import ControlFlow
 from onnx_exporter._source.emit import Emitter, without_strides
 from onnx_exporter._source.graph import (
@@ -124,8 +125,9 @@ class _Functionalizer:
         self._graph = graph
         self._cache = cache
         self.emitter = Emitter()
-        self.sets = AliasSets.of_graph(graph, cache)
-        self.written = self.sets.written()
+        sets = AliasSets.of_graph(graph, cache)
+        check_choices(graph, cache, sets)
+        self.written = sets.written()
         self.tensors: dict[SourceValue, _Tensor] = {}
         self.aliases: list[_Alias] = []
         self.control_flow = ControlFlow(self)
@@ -136,18 +138,17 @@ class _Functionalizer:
     def rewrite(self, block: SourceGraph, outputs: Callable[[], list[SourceValue]]) -> list[SourceNode]:
         """Returns the nodes of a graph or block without writes, and gives it the outputs that are there then."""
         outer, self.emitter = self.emitter, Emitter()
-        with self.control_flow.inside(block) as walk:
-            for node in walk:
-                self.control_flow.note_lists(node)
-                self.forget(node.outputs)
-                effects = self._cache.of(node)
-                if effects.rebinds:
-                    self._rebind(node, effects)
-                elif effects.writes:
-                    self._write_node(node, effects)
-                else:
-                    self._read_arguments(node)
-                    self.emitter.nodes.append(node)
+        for node in block.nodes:
+            self.control_flow.note_lists(node)
+            self.forget(node.outputs)
+            effects = self._cache.of(node)
+            if effects.rebinds:
+                self._rebind(node, effects)
+            elif effects.writes:
+                self._write_node(node, effects)
+            else:
+                self._read_arguments(node)
+                self.emitter.nodes.append(node)
         block.outputs = outputs()
         nodes = self.emitter.nodes
         self.emitter = outer

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from onnx_exporter._context import GraphContext, Unsupported
@@ -18,6 +19,7 @@ from onnx_exporter.compat._duck_captured import CapturedNode, names_of
 from onnx_exporter.compat._duck_context import DuckContext, context_class, parts_of
 from onnx_exporter.compat._duck_graph import DuckGraph
 from onnx_exporter.compat._duck_nodes import DuckNode
+from onnx_exporter.compat._duck_values import DuckValue
 from onnx_exporter.errors import ExportError
 
 
@@ -60,14 +62,15 @@ def call_symbolic(
 
     Raises:
         Unsupported: If the function says, with an error of torch.onnx, that it does not convert the call.
-        TypeError: If it returns None where the call has results and may not stay as it is.
+        TypeError: If it returns what is no value, another number of values than the call has results, or None where the
+            call may not stay as it is.
     """
     graph = _graph_of(g)
     original = CapturedNode(graph, g)
     duck = context_class()(
         graph, graph.block, g.opset, original, graph.weights, graph.engine.env, graph.engine.env.values(), context=g
     )
-    given = [argument if keeps_objects and not isinstance(argument, Value) else graph.argument(argument) for argument in args]
+    given = [graph.kept(argument) if keeps_objects else graph.argument(argument) for argument in args]
     first: list[Any] = [duck]
     if _wants_context(function):
         first = [SymbolicContext(graph.weights, graph.engine.env, original, graph.block), duck]
@@ -78,7 +81,7 @@ def call_symbolic(
             if isinstance(error, ExportError):
                 raise
             raise Unsupported(f"{str(error).strip().splitlines()[0]} (at {place_of(function)})") from error
-        return _kept(g, function) if result is None else _lowered(duck, result)
+        return _kept(g, function) if result is None else _lowered(duck, function, result)
 
 
 def _kept(g: GraphContext, function: Callable[..., Any]) -> Any:
@@ -127,16 +130,43 @@ def _accept_our_nodes() -> None:
 _INFERENCE = "_jit_pass_onnx_node_shape_type_inference"
 
 
-def _lowered(g: DuckContext, result: Any) -> Any:
-    """Returns what a function returned as the engine takes it: a list of the elements for a list."""
-    if isinstance(result, list | tuple):
-        return [None if item is None else g.graph.argument(item) for item in result]
-    value = g.graph.argument(result)
-    if not isinstance(value.type(), torch._C.ListType | torch._C.TupleType):
-        return value
-    if value.is_quantized and g.context.result_count in (None, 1):
-        return value
-    return parts_of(g, value, g.context.result_count or 0)
+def _lowered(g: DuckContext, function: Callable[..., Any], result: Any) -> Any:
+    """Returns what a function returned as the engine takes it: a list of the elements for a list.
+
+    Raises:
+        TypeError: If it returned something that is no value, or not as many values as the call has results.
+    """
+    expected = g.context.result_count
+    if isinstance(result, list | tuple | Iterator):
+        given = made = [None if item is None else _value_of(g, function, item) for item in result]
+        returned = g.context.node.attributes.get("returned", [])
+        if len(made) == len(returned):
+            made = [item for item, is_tensor in zip(made, returned, strict=True) if is_tensor]
+    else:
+        value = _value_of(g, function, result)
+        is_list = isinstance(value.type(), torch._C.ListType | torch._C.TupleType)
+        if (not is_list or value.is_quantized) and expected in (None, 0, 1):
+            return value
+        given = made = list(parts_of(g, value, expected or 0)) if is_list else [value]
+    if expected and len(made) != expected:
+        place = place_of(function)
+        raise TypeError(f"the function at {place} returned {len(given)} values, but the call has {expected} results")
+    return made
+
+
+def _value_of(g: DuckContext, function: Callable[..., Any], item: Any) -> DuckValue:
+    if isinstance(item, Value):
+        return g.graph.value(item)
+    raise TypeError(
+        f"the function at {place_of(function)} returned {_described(item)}, which is no value of the graph: return what "
+        'g.op(...) gives; for a constant that is g.op("Constant", value_t=torch.tensor(...))'
+    )
+
+
+def _described(item: Any) -> str:
+    kind = type(item)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"a {name}" if isinstance(item, torch.Tensor | np.ndarray) else f"{item!r} ({name})"
 
 
 def call_by_position(function: Callable[..., Any], g: GraphContext) -> Any:

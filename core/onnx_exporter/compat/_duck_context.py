@@ -18,9 +18,9 @@ from onnx_exporter._values import Value
 from onnx_exporter._warnings import warn
 from onnx_exporter.compat import _torch_onnx
 from onnx_exporter.compat._duck_blocks import OPEN_KINDS
+from onnx_exporter.compat._duck_given import attributes_of, plain
 from onnx_exporter.compat._duck_nodes import DuckBlock, DuckNode
 from onnx_exporter.compat._duck_operands import with_equal_types
-from onnx_exporter.compat._duck_types import to_onnx
 from onnx_exporter.compat._duck_values import DuckValue
 from onnx_exporter.helpers import emit
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from onnx_exporter.compat._duck_graph import DuckGraph
 
 _FIRST_WITH_FUNCTIONS = 15
-_SKIPPED = ("inplace", "aten")
 
 
 @dataclasses.dataclass(eq=False)
@@ -68,11 +67,14 @@ class DuckContext:
 
         Raises:
             NodeError: If the node does not fit the ONNX schema at the target opset.
+            ValueError: If the name of an attribute does not say of which kind it is.
         """
         domain, _, name = opname.rpartition("::")
         if domain == "onnx":
             domain = ""
-        attributes = _cleaned(kwargs)
+        schema = None if domain else schema_of(name, "", self.opset)
+        known = () if schema is None else schema.attributes
+        attributes = attributes_of(kwargs, known, self.graph.example_of, self.original_node.location)
         inputs = [None if item is None else self.graph.argument(item) for item in raw_args]
         if domain == "prim" and name in _PRIMITIVES:
             return _PRIMITIVES[name](self, [item or self.graph.none() for item in inputs], outputs, attributes)
@@ -124,7 +126,7 @@ class DuckContext:
 
     def _delegated(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         with self.graph.inside(self.block):
-            made = function(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
+            made = function(*map(plain, args), **{name: plain(value) for name, value in kwargs.items()})
         if isinstance(made, list | tuple):
             return tuple(self.graph.argument(item) for item in made)
         return self.graph.argument(made)
@@ -226,31 +228,6 @@ def context_class() -> type[DuckContext]:
     if theirs in (None, DuckContext):  # the latter where torch.onnx is our stand-in
         return DuckContext
     return type("GraphContext", (DuckContext, theirs), {})
-
-
-def _cleaned(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns attributes as they go to a node; a constant value in the place of one is what it holds."""
-    attributes = {}
-    for name, value in sorted(given.items()):
-        if value is None or name in _SKIPPED:
-            continue
-        if isinstance(value, DuckValue):
-            value = _plain(value)
-            value = value.const.tolist() if isinstance(value, Value) and value.const is not None else value
-        if name.endswith("_ty"):
-            value = [to_onnx(item) for item in value] if isinstance(value, list | tuple) else to_onnx(value)
-        attributes[f"{name[:-2]}_t" if name.endswith("_z") else name] = value
-    return attributes
-
-
-def _plain(argument: Any) -> Any:
-    """Returns an argument in the form that our own symbolic functions take."""
-    if isinstance(argument, DuckValue) and argument.is_pseudo:
-        node = argument.node()
-        if node.kind() in ("prim::ListConstruct", "prim::TupleConstruct"):
-            return [_plain(item) for item in node.inputs()]
-        return node["value"] if node.hasAttribute("value") else None
-    return argument
 
 
 # TorchScript's own operators, none of which becomes a node

@@ -13,6 +13,7 @@ import torch
 
 from onnx_exporter._builder import CALLS, Builder, NodeError, schema_of
 from onnx_exporter._inference import infer
+from onnx_exporter._source.graph import map_leaves
 from onnx_exporter._source.schema import to_enum
 from onnx_exporter._values import Value
 from onnx_exporter.compat._duck_attributes import to_torch
@@ -38,10 +39,11 @@ class DuckGraph:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.builder: Builder = engine.builder
-        self.types = TypeTable(self.builder.symbols.fresh)
         self.block = DuckBlock(self)
         named = {source: value for source, value in engine.env.items() if source.constant is not None and source.name}
         self.weights: dict[str, Any] = {source.name: source.constant for source in named}
+        device = next((weight.device for weight in self.weights.values()), torch.device("cpu"))
+        self.types = TypeTable(self.builder.symbols.fresh, device)
         self._parameters = {id(value.ir) for value in named.values()}
         self._with_grad = {id(value.ir) for source, value in engine.env.items() if source.type.requires_grad}
         self._values: dict[int, DuckValue] = {}
@@ -50,6 +52,8 @@ class DuckGraph:
         self._changed: list[EmittedNode] = []
         self._before: list[ir.Node] | None = None
         self._contexts: list[DuckContext] = []
+        self.examples: dict[int, int] = {}
+        """By the id of a value of the ONNX graph: what a size is in the example, for where it must be fixed."""
 
     # The functions that run
 
@@ -155,6 +159,25 @@ class DuckGraph:
             return self._list(argument)
         kind = torch._C.DeviceObjType.get() if isinstance(argument, torch.device) else torch._C.AnyType.get()
         return self.pseudo("prim::Constant", kind, attributes={"value": ("ival", argument)})
+
+    def kept(self, argument: Any) -> Any:
+        """Returns an argument of an ``autograd.Function`` as it came, but for the values in it.
+
+        Inside lists, tuples and dicts a number that is known stays a number.
+        """
+        if isinstance(argument, Value):
+            return self.value(argument)
+
+        def leaf(item: Any) -> Any:
+            if not isinstance(item, Value):
+                return item
+            return item.item() if item.is_number and item.is_constant else self.value(item)
+
+        return map_leaves(argument, leaf)
+
+    def example_of(self, value: Value) -> int | None:
+        """Returns what a size in a list, tuple or dict that an ``autograd.Function`` was given is in the example."""
+        return self.examples.get(id(value.ir))
 
     def _list(self, items: Sequence[Any]) -> DuckValue:
         known = [item.item() if isinstance(item, Value) and item.is_number and item.is_constant else item for item in items]

@@ -12,7 +12,7 @@ import torch
 from onnx_exporter._builder import NodeError
 from onnx_exporter._source.graph import Location
 from onnx_exporter.compat._duck_attributes import ATTRIBUTE_KINDS, attribute, content
-from onnx_exporter.compat._duck_places import add_to, place, take_out
+from onnx_exporter.compat._duck_places import add_to, beside, block_around, place, take_out
 
 if TYPE_CHECKING:
     from onnx_exporter.compat._duck_graph import DuckGraph
@@ -128,6 +128,16 @@ class DuckNode:
     def moveAfter(self, other: DuckNode) -> None:  # noqa: N802
         self.insertAfter(other)
 
+    def prev(self) -> DuckNode | None:
+        return None
+
+    def next(self) -> DuckNode | None:
+        return None
+
+    def owningBlock(self) -> DuckBlock:  # noqa: N802
+        block: DuckBlock = self._graph.block
+        return block
+
     def destroy(self) -> None:
         """Takes the node out of the graph."""
 
@@ -204,6 +214,11 @@ class DuckNode:
     def getModuleHierarchy(self) -> str:  # noqa: N802
         return self._location.module
 
+    @property
+    def location(self) -> Location:
+        """Where it comes from in the user's model."""
+        return self._location
+
     def schema(self) -> str:
         return "(no schema)"
 
@@ -262,6 +277,19 @@ class EmittedNode(DuckNode):
     def insertAfter(self, other: DuckNode) -> DuckNode:  # noqa: N802
         place(self._graph, self, other, behind=True)
         return self
+
+    def prev(self) -> DuckNode | None:
+        return self._beside(-1)
+
+    def next(self) -> DuckNode | None:
+        return self._beside(1)
+
+    def _beside(self, step: int) -> DuckNode | None:
+        found = beside(self._graph, self, step)
+        return None if found is None else self._graph.node_of(found)
+
+    def owningBlock(self) -> DuckBlock:  # noqa: N802
+        return block_around(self._graph, self)
 
     def destroy(self) -> None:
         if self.hasUses():

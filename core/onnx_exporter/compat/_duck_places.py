@@ -11,7 +11,7 @@ from onnx_exporter._builder import NodeError
 
 if TYPE_CHECKING:
     from onnx_exporter.compat._duck_graph import DuckGraph
-    from onnx_exporter.compat._duck_nodes import DuckNode, EmittedNode
+    from onnx_exporter.compat._duck_nodes import DuckBlock, DuckNode, EmittedNode
 
 
 def place(graph: DuckGraph, node: EmittedNode, other: DuckNode, *, behind: bool = False) -> None:
@@ -52,6 +52,27 @@ def take_out(graph: DuckGraph, node: EmittedNode) -> None:
         return
     for nodes in _lists(graph):
         nodes[:] = [item for item in nodes if item is not node.ir]
+
+
+def beside(graph: DuckGraph, node: EmittedNode, step: int) -> ir.Node | None:
+    """Returns the node that stands some steps behind another one, or before it; None where there is none."""
+    lists = [list(node.ir.graph)] if isinstance(node.ir.graph, ir.Graph) else _lists(graph)
+    for nodes in lists:
+        for index, item in enumerate(nodes):
+            if item is node.ir:
+                return nodes[index + step] if 0 <= index + step < len(nodes) else None
+    return None
+
+
+def block_around(graph: DuckGraph, node: EmittedNode) -> DuckBlock:
+    """Returns the block that a node is in."""
+    pending = graph.open_nodes()
+    while pending:
+        for block in pending.pop().blocks():
+            if any(item is node.ir for item in block.emitted):
+                return block
+            pending += [item for item in map(graph.node_of, block.emitted) if item.blocks()]
+    return graph.block
 
 
 def _place_early(graph: DuckGraph, node: EmittedNode) -> None:

@@ -16,19 +16,27 @@ Type = Any
 """One of torch._C's type objects."""
 
 
-def tensor_type(dtype: torch.dtype | None, shape: Sequence[Any] | None) -> Type:
+def tensor_type(
+    dtype: torch.dtype | None,
+    shape: Sequence[Any] | None,
+    strides: Sequence[int] | None = None,
+    device: torch.device | None = None,
+) -> Type:
     """Returns the type of a tensor; a size that is no number is unknown in it."""
     kind: Any = torch._C.TensorType.get()
-    if dtype is not None:
+    if strides is not None and shape is not None and len(strides) == len(shape):
+        kind = kind.create_from_tensor(torch.empty_strided([1] * len(strides), strides, device="meta"))
+        kind = kind.with_dtype(dtype) if dtype is not None else torch._C.TensorType.get()
+    elif dtype is not None:
         kind = kind.with_dtype(dtype)
     if shape is not None:
         kind = kind.with_sizes([dim if isinstance(dim, int) else None for dim in shape])
-    return kind
+    return kind if device is None else kind.with_device(device)
 
 
-def captured_type(kind: SourceType) -> Type:
+def captured_type(kind: SourceType, device: torch.device | None = None) -> Type:
     """Returns the type that capture found."""
-    return tensor_type(kind.dtype, kind.shape)
+    return tensor_type(kind.dtype, kind.shape, kind.strides, device)
 
 
 def list_type(elements: Sequence[Value]) -> Type:
@@ -84,10 +92,14 @@ class TypeTable:
 
     Args:
         fresh: Makes a symbol for a size of which nothing is known.
+        device: Where the model computes.
     """
 
-    def __init__(self, fresh: Callable[[], Dim]) -> None:
+    def __init__(self, fresh: Callable[[], Dim], device: torch.device) -> None:
         self._fresh = fresh
+        self.device = device
+        self.strides: dict[int, tuple[int, ...] | None] = {}
+        """Strides in the example, by the id of the value of the ONNX graph, for what capture has seen."""
         self._made: dict[int, tuple[Type, ir.Shape]] = {}
 
     def of(self, value: Value) -> Type:
@@ -96,7 +108,7 @@ class TypeTable:
             return torch._C.ListType.ofTensors()
         if isinstance(value.ir.type, ir.OptionalType):
             return from_onnx(value.ir.type, value.shape)
-        kind = tensor_type(value.dtype, value.shape)
+        kind = tensor_type(value.dtype, value.shape, self.strides.get(id(value.ir)), self.device)
         if value.ir.shape is not None:
             self._made[id(kind)] = (kind, value.ir.shape)  # the type is kept, so that its id stays its own
         return kind

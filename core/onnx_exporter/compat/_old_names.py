@@ -12,6 +12,7 @@ from typing import Any
 from onnx_exporter import errors
 from onnx_exporter.compat import _log, _torch_onnx, symbolic_registry
 from onnx_exporter.compat._calling import SymbolicContext
+from onnx_exporter.compat._old_functions import OLD_FUNCTIONS, ExportTypes, cast_function
 from onnx_exporter.compat._running import is_in_onnx_export
 
 _PRIVATE = "torch.onnx._internal.torchscript_exporter"
@@ -87,6 +88,8 @@ def install() -> Installed:
         installed.name(_torch_onnx.find_utils(), "ONNXCheckerError", errors.CheckerError)
         installed.name(_torch_onnx.find_utils(), "is_in_onnx_export", is_in_onnx_export)
         installed.name(_torch_onnx.find_utils(), "get_ns_op_name_from_custom_op", _parts_of_name)
+        for name, function in OLD_FUNCTIONS.items():
+            installed.name(_torch_onnx.find_utils(), name, function)
         for owner in (public, _torch_onnx.find_utils()):
             installed.name(owner, "export_to_pretty_string", _export_to_pretty_string)
         installed.name(_torch_onnx.find_module("torch.onnx.errors"), "CheckerError", errors.CheckerError)
@@ -94,6 +97,8 @@ def install() -> Installed:
             private, facade = _torch_onnx.find_module(f"{_PRIVATE}.{name}"), _facade(public, name)
             if name == "symbolic_helper":
                 installed.answers(private or facade, lambda name: helper_of_old(name, _torch_onnx.find_globals()))
+            if name == "symbolic_opset9":
+                installed.answers(private or facade, cast_function)
             if private is not None:
                 installed.answers(facade, _asks(private))
     return installed
@@ -123,7 +128,12 @@ class ExportOptions:
         self.dynamic_shapes = dynamic_shapes
 
 
-_CLASSES = {"SymbolicContext": SymbolicContext, "CheckerError": errors.CheckerError, "ExportOptions": ExportOptions}
+_CLASSES = {
+    "SymbolicContext": SymbolicContext,
+    "CheckerError": errors.CheckerError,
+    "ExportOptions": ExportOptions,
+    "ExportTypes": ExportTypes,
+}
 
 _LOG = {
     function.__name__: function
@@ -141,7 +151,9 @@ def _install_modules(installed: Installed) -> None:
 
 
 def _install_empty(installed: Installed) -> None:
-    installed.module("torch.onnx._patch_torch", ModuleType("torch.onnx._patch_torch", "Was imported for what it did to graphs."))
+    patch = ModuleType("torch.onnx._patch_torch", "Was imported for what it did to graphs, and for a few functions.")
+    vars(patch).update(OLD_FUNCTIONS)
+    installed.module(patch.__name__, patch)
     beartype = ModuleType("torch.onnx._internal._beartype", "Checked types at run time; checks nothing now.")
     beartype.beartype = lambda function: function  # type: ignore[attr-defined]
     installed.module(beartype.__name__, beartype)

@@ -25,8 +25,8 @@ def make_traceable() -> torch.library.Library | None:
     Returns:
         What holds the registration, or None where this PyTorch has no such operators.
     """
-    if _torch_onnx.find_module("torch.onnx.ops") is None:
-        return None
+    if _torch_onnx.find_module("torch.onnx.ops") is None or not hasattr(getattr(torch.ops, _NAMESPACE), _OPERATORS[0]):
+        return None  # the module may be our stand-in, whose calls the tracer does record
     library = torch.library.Library(_NAMESPACE, "IMPL")  # type: ignore[no-untyped-call]
     for name in _OPERATORS:
         operator = getattr(getattr(torch.ops, _NAMESPACE), name).default

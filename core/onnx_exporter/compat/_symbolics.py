@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import re
 import sys
@@ -141,15 +142,37 @@ def _torch_entries() -> Iterator[Entry]:
     if "torch.onnx" not in sys.modules:
         return  # nobody can have registered anything, and importing it takes time
     registry = _torch_onnx.find_registry()
-    names = sorted(registry.all_functions()) if registry is not None else ()
-    custom = {name: registry.get_function_group(name)._functions for name in names}
-    custom = {name: versions for name, versions in custom.items() if any(versions.overridden(version) for version in versions)}
+    custom = {name: registry.get_function_group(name)._functions for name, _, _ in registered_with_torch()}
     if custom:
         _torch_onnx.load_builtins()  # torch.onnx reads most of them only when it exports
     for name, versions in custom.items():
         for version, (first, last) in _spans(versions):
-            if versions.overridden(version):
+            if _is_custom(versions, version):
                 yield _entry(name, versions[version], first, last)
+
+
+def registered_with_torch() -> Iterator[tuple[str, int, Symbolic]]:
+    """Yields the name, opset and function of each registration with torch.onnx that is none of PyTorch's own."""
+    registry: Any = _torch_onnx.find_registry() if "torch.onnx" in sys.modules else None
+    for name in sorted(registry.all_functions()) if registry is not None else ():
+        versions = registry.get_function_group(name)._functions
+        yield from ((name, version, versions[version]) for version in versions if _is_custom(versions, version))
+
+
+def _is_custom(versions: Any, version: int) -> bool:
+    """Whether a function of torch.onnx's registry is none of PyTorch's own.
+
+    One that was registered with the decorator that torch.onnx uses for its own stands among them.
+    """
+    if versions.overridden(version):
+        return True
+    function = versions[version]
+    plain = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
+    return (getattr(plain, "__module__", None) or "").partition(".")[0] not in _BUILT_IN
+
+
+_BUILT_IN = ("torch", "functools")
+"""Top packages of the functions that torch.onnx registers itself."""
 
 
 def _entry(name: str, function: Symbolic, first: int, last: int = NEWEST_OPSET) -> Entry:

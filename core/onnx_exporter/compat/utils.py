@@ -20,6 +20,7 @@ from onnx_exporter._pretty_string import export_to_pretty_string
 from onnx_exporter._source.graph import SourceGraph
 from onnx_exporter.compat import _torch_onnx
 from onnx_exporter.compat._duck_model import ModelGraph
+from onnx_exporter.compat._old_functions import ExportTypes
 from onnx_exporter.compat._running import FALLBACK_GLOBALS, exporting, is_in_onnx_export
 from onnx_exporter.compat._symbolics import register_custom_op_symbolic, unregister_custom_op_symbolic
 from onnx_exporter.errors import ArgumentError, UnsupportedOpError
@@ -158,16 +159,13 @@ def _export(
         ArgumentError: If `export_type` is an archive or a folder.
         ExportError: What `export` raises.
     """
-    if export_type not in (None, _ONE_FILE):
+    if export_type not in (None, ExportTypes.PROTOBUF_FILE):
         raise ArgumentError(f"export_type is {export_type!r}; only one file can be written: leave it out")
     names = (input_names, output_names)
     options = {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT} | {"dynamo": False}
     export(model, args, f, export_params, verbose, training, *names, operator_export_type, opset_version, **options)
     return _outputs(model, args, training, opset_version or DEFAULT_OPSET)
 
-
-_ONE_FILE = "Saves model in the specified protobuf file."
-"""What torch.onnx calls one file."""
 
 _WITHOUT_EFFECT = ("fixed_batch_size", "add_node_names", "onnx_shape_inference")
 

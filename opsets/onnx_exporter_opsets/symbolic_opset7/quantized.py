@@ -120,7 +120,7 @@ def fused_moving_avg_obs_fake_quant(
         raise g.unsupported("an observer that is switched on; call torch.ao.quantization.disable_observer on the model")
     kept = [running_min, running_max, scale, zero_point]
     if not _switch(g, fake_quant_on, "fake_quant_on"):
-        return [self, g.call("aten::ones_like", self, torch.bool), *kept]
+        return [self, g.call("aten::ones_like", self, torch.bool), *kept][: g.result_count]
     axis = ch_axis if per_row_fake_quant else None
     result = g.call("onnx_exporter::fake_quantize", self, scale, zero_point, axis, quant_min, quant_max)
-    return [result, _mask(g, self, scale, zero_point, axis, quant_min, quant_max), *kept]
+    return [result, _mask(g, self, scale, zero_point, axis, quant_min, quant_max), *kept][: g.result_count]

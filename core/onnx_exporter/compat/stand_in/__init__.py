@@ -18,10 +18,11 @@ from onnx_exporter.compat import _log, symbolic_registry, utils
 from onnx_exporter.compat._calling import SymbolicContext
 from onnx_exporter.compat._drop_in import export_like_torch
 from onnx_exporter.compat._duck_context import DuckContext
+from onnx_exporter.compat._old_functions import OLD_FUNCTIONS, ExportTypes
 from onnx_exporter.compat._program import ONNXProgram
 from onnx_exporter.compat._running import FALLBACK_GLOBALS, is_in_onnx_export
 from onnx_exporter.compat._symbolics import register_custom_op_symbolic, unregister_custom_op_symbolic
-from onnx_exporter.compat.stand_in import _helper, _operators, _quantization, _types, _values
+from onnx_exporter.compat.stand_in import _helper, _nodes, _operators, _quantization, _types, _values
 from onnx_exporter.compat.stand_in._opsets import symbolic_function
 
 _make_enum: Any = enum.IntEnum
@@ -37,7 +38,8 @@ def modules() -> dict[str, ModuleType]:
         "torch.onnx": public,
         "torch.onnx.errors": errors,
         "torch.onnx.utils": _module(
-            "torch.onnx.utils", {**{name: getattr(utils, name) for name in utils.__all__}, "export": _export_by_tracing}
+            "torch.onnx.utils",
+            {**{name: getattr(utils, name) for name in utils.__all__}, **OLD_FUNCTIONS, "export": _export_by_tracing},
         ),
         "torch.onnx.operators": _module("torch.onnx.operators", _OPERATORS),
         "torch.onnx.symbolic_helper": _module("torch.onnx.symbolic_helper", _symbolic_helper()),
@@ -53,9 +55,16 @@ def modules() -> dict[str, ModuleType]:
         "torch.onnx._internal.jit_utils": _module("torch.onnx._internal.jit_utils", {"GraphContext": DuckContext}),
         "torch.onnx._internal.registration": _module("torch.onnx._internal.registration", {"onnx_symbolic": _onnx_symbolic}),
     }
+    made["torch.onnx.ops"] = _module(
+        "torch.onnx.ops", {name: getattr(_nodes, name) for name in ("symbolic", "symbolic_multi_out")}
+    )
+    made["torch.onnx.verification"] = _module("torch.onnx.verification", {"verify": _verify})
     for opset in range(OLDEST_OPSET, NEWEST_OPSET + 1):
         name = f"torch.onnx.symbolic_opset{opset}"
         made[name] = _module(name, {"__getattr__": symbolic_function})
+    for name in _MOVED:  # where PyTorch 2.9 and later have them
+        short = name.rpartition(".")[2]
+        made[f"torch.onnx._internal.torchscript_exporter.{short}"] = made[name]
     return made
 
 
@@ -65,6 +74,14 @@ def _symbolic_helper() -> dict[str, Any]:
     names = {name: value for part in parts for name, value in vars(part).items() if not name.startswith("__")}
     return names | {"__getattr__": _helper.__getattr__}
 
+
+_MOVED = (
+    "torch.onnx.utils",
+    "torch.onnx.symbolic_helper",
+    "torch.onnx._type_utils",
+    "torch.onnx._internal.jit_utils",
+    "torch.onnx._internal.registration",
+)
 
 _ENUMERATIONS = {
     "OperatorExportTypes": OperatorExportTypes,
@@ -89,6 +106,7 @@ _PUBLIC = {
     "ONNXProgram": ONNXProgram,
     "OnnxExporterError": errors.ExportError,
     "CheckerError": errors.CheckerError,
+    "ExportTypes": ExportTypes,
     "producer_name": "onnx-exporter",
     "producer_version": core_version(),
     "export_to_pretty_string": utils.export_to_pretty_string,
@@ -104,6 +122,15 @@ _OPERATORS = {
 
 def _export_by_tracing(*args: Any, **kwargs: Any) -> None:
     export_like_torch(*args, **{"dynamo": False, **kwargs})
+
+
+def _verify(model: Any, input_args: Any, input_kwargs: Any = None, **options: Any) -> None:
+    """Exports a model and compares the file with it, under ONNX Runtime.
+
+    Raises:
+        VerificationError: If the two differ.
+    """
+    export_like_torch(model, input_args, kwargs=input_kwargs, **{"dynamo": False, "verify": True, **options})
 
 
 def _module(name: str, names: dict[str, Any]) -> ModuleType:

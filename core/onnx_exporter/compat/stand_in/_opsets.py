@@ -10,9 +10,11 @@ import torch
 
 from onnx_exporter._source.schema import normalise
 from onnx_exporter._values import Value
+from onnx_exporter.compat._old_functions import cast_function
 from onnx_exporter.compat.stand_in._helper import _slice_helper
+from onnx_exporter.compat.stand_in._operators import _size_helper
 from onnx_exporter.compat.stand_in._types import JitScalarType
-from onnx_exporter.compat.stand_in._values import _known
+from onnx_exporter.compat.stand_in._values import _get_const, _is_none, _known
 from onnx_exporter.helpers import emit, shapes
 
 
@@ -25,8 +27,7 @@ def symbolic_function(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     if name.startswith("_cast_"):
-        return _cast_to(JitScalarType.from_name(name.removeprefix("_cast_")).dtype())
-
+        return cast_function(name)
     return _PRIVATE.get(name, functools.partial(_convert, f"aten::{name}"))
 
 
@@ -63,13 +64,6 @@ def _object(argument: Any, value: Any) -> Any:
     return None if known is None else value
 
 
-def _cast_to(dtype: torch.dtype) -> Callable[..., Any]:
-    def symbolic(g: Any, input: Any, non_blocking: Any = None) -> Any:
-        return emit.cast(g, input, dtype)
-
-    return symbolic
-
-
 def _unused(g: Any) -> Any:
     """An input that is left out."""
     return g.op("prim::Constant")
@@ -89,8 +83,42 @@ def _causal_attention_mask(g: Any, query: Any, key: Any) -> Any:
     return emit.where(g, later, infinite, zero)
 
 
+def _select(g: Any, self: Any, dim: Any, index: Any) -> Any:
+    """One place of an axis, which goes; the axis stays where the place comes as a vector."""
+    if isinstance(index, Value) and index.rank != 0:
+        return g.op("Gather", self, index, axis_i=_get_const(dim, "i", "dim"))
+    return _convert("aten::select", g, self, dim, index)
+
+
+def _size(g: Any, self: Any, dim: Any = None) -> Any:
+    """The size of an axis, or all of them as a vector."""
+    return g.op("Shape", self) if _is_none(dim) else _size_helper(g, self, dim)
+
+
+def _to(g: Any, self: Any, *args: Any) -> Any:
+    """Casts to what the first argument that is no device says: an element type, or a tensor that has it."""
+    named = [item for item in args if not _is_device(item)]
+    if not named:
+        return self
+    known = _known(named[0])
+    if isinstance(named[0], Value) and not isinstance(known, torch.Tensor) and named[0].dtype is not None:
+        return emit.cast(g, self, named[0].dtype)  # another tensor
+    number = known.item() if isinstance(known, torch.Tensor) and known.dim() == 0 else known
+    if isinstance(number, bool) or not isinstance(number, int):  # what follows says how to copy
+        return self if number is None or isinstance(number, bool) else emit.cast(g, self, named[0].dtype)
+    return emit.cast(g, self, JitScalarType(number).dtype())
+
+
+def _is_device(item: Any) -> bool:
+    type_of = getattr(item, "type", None) if isinstance(item, Value) else None
+    return isinstance(item, torch.device) or (type_of is not None and isinstance(type_of(), torch._C.DeviceObjType))
+
+
 _PRIVATE: dict[str, Callable[..., Any]] = {
     "_slice": _slice_helper,
+    "select": _select,
+    "size": _size,
+    "to": _to,
     "unused": _unused,
     "_attention_scale": _attention_scale,
     "_causal_attention_mask": _causal_attention_mask,

@@ -1,0 +1,173 @@
+"""Refuses writes into memory that a branch or loop may have given a second name.
+
+What a branch gives, or a loop carries, is a value of its own in the pure graph. In PyTorch it may be the very tensor that it
+was chosen from, and then a write into one is seen in the other. Functionalization follows views, but not that; so where
+a write could be seen under a name that is read afterwards, the program is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+from onnx_exporter._source.aliasing import AliasSets, EffectsCache
+from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue, values_in
+from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError
+
+_BLOCKS = frozenset({"prim::If", "prim::Loop"})
+_LISTS = "prim::List"
+
+Site = tuple[SourceValue, bool]
+"""Memory: the value that it was made for, and whether that was in an earlier round of the loop around it."""
+
+Sites = frozenset[Site]
+
+
+def check_choices(graph: SourceGraph, cache: EffectsCache, sets: AliasSets) -> None:
+    """Raises an error if a write may be seen under a name that is not followed.
+
+    Args:
+        graph: The graph, in which nodes still write.
+        cache: What nodes write, and which results share memory with which argument.
+        sets: The values that are followed together: views of one tensor.
+
+    Raises:
+        UnsupportedOpError: If there is such a write.
+    """
+    if any(node.op in _BLOCKS for node in graph.nodes):
+        memory = _Memory(cache)
+        memory.block(graph)
+        _Checker(cache, sets, memory).block(graph, [])
+
+
+class _Memory:
+    """Finds which memory each value may have."""
+
+    def __init__(self, cache: EffectsCache) -> None:
+        self._cache = cache
+        self._of: dict[SourceValue, Sites] = {}
+
+    def sites(self, value: SourceValue) -> Sites:
+        """Returns the memory that a value may have."""
+        found = self._of.get(value)
+        if found is None:  # a constant that is no weight is nobody's to write, and may stand in several places
+            is_own = value.constant is None or bool(value.name)
+            found = self._of[value] = frozenset({(value, False)} if is_own else ())
+        return found
+
+    def block(self, graph: SourceGraph) -> None:
+        """Follows the nodes of a graph or block."""
+        for node in graph.nodes:
+            if node.op == "prim::Loop":
+                self._loop(node)
+                continue
+            for block in node.blocks:
+                self.block(block)
+            if node.op == "prim::If":
+                for output, *sides in zip(node.outputs, *(block.outputs for block in node.blocks), strict=True):
+                    self._of[output] = self.all(sides)
+            elif node.op.startswith(_LISTS):
+                for output in node.outputs:
+                    self._of[output] = self.all(node.input_values())
+            else:
+                for output, argument in self._cache.of(node).aliased_outputs(node):
+                    self._of[output] = self._of.get(output, frozenset()) | self.all(values_in(node.arguments.get(argument)))
+
+    def all(self, values: Iterable[SourceValue]) -> Sites:
+        """Returns the memory that some of the values may have."""
+        return frozenset(site for value in values for site in self.sites(value))
+
+    def _loop(self, node: SourceNode) -> None:
+        (body,) = node.blocks
+        carried, ends = body.inputs[1:], body.outputs[1 : len(body.inputs)]
+        for value, start in zip(carried, node.arguments["carried"], strict=True):
+            self._of[value] = self.sites(start)
+        while True:
+            for value in _made_in(body):
+                self._of.pop(value, None)
+            self.block(body)
+            made = set(_made_in(body))
+            wider = {
+                value: self._of[value] | {(site, was or site in made) for site, was in self.sites(end)}
+                for value, end in zip(carried, ends, strict=True)
+            }
+            if all(self._of[value] == sites for value, sites in wider.items()):
+                break
+            self._of |= wider
+        for output, value in zip(node.outputs, carried, strict=False):
+            self._of[output] = self._of[value]
+
+
+def _made_in(block: SourceGraph) -> Iterator[SourceValue]:
+    """The values that nodes of a block, and of blocks inside, make; not what goes into the block."""
+    for node in block.nodes:
+        yield from node.outputs
+        for inner in node.blocks:
+            yield from inner.inputs
+            yield from _made_in(inner)
+
+
+@dataclasses.dataclass
+class _Place:
+    """Where the walk is in one block.
+
+    Attributes:
+        block: The block.
+        is_round: It is the body of a loop.
+        position: The node that it is at.
+    """
+
+    block: SourceGraph
+    is_round: bool
+    position: int = 0
+
+
+class _Checker:
+    """Walks in the order of execution, and holds each write against what is read afterwards."""
+
+    def __init__(self, cache: EffectsCache, sets: AliasSets, memory: _Memory) -> None:
+        self._cache = cache
+        self._sets = sets
+        self._memory = memory
+        self._known: set[SourceValue] = set()
+
+    def block(self, block: SourceGraph, around: Sequence[_Place], *, is_round: bool = False) -> None:
+        """Checks the writes of a block, which `around` says where it is in."""
+        place = _Place(block, is_round)
+        self._known.update(block.inputs)
+        for place.position, node in enumerate(block.nodes):
+            for inner in node.blocks:
+                self.block(inner, [*around, place], is_round=node.op == "prim::Loop")
+            self._known.update(node.outputs)
+            written = [value for name in self._cache.of(node).writes for value in values_in(node.arguments[name])]
+            if any(not value.type.is_number for value in written):
+                self._check(node, written, [*around, place])
+
+    def _check(self, node: SourceNode, written: Sequence[SourceValue], places: Sequence[_Place]) -> None:
+        followed = {self._sets.root(value) for value in written}
+        touched = self._memory.all(written)
+        for value in self._read_after(places):
+            if value.type.is_number or value not in self._known or self._sets.root(value) in followed:
+                continue
+            if touched & self._memory.sites(value):
+                raise _refusal(node.location)
+
+    def _read_after(self, places: Sequence[_Place]) -> set[SourceValue]:
+        """The values that are read after the node at which the walk is, in later rounds of the loops around it too."""
+        found: set[SourceValue] = set()
+        for place in places:
+            nodes = place.block.nodes
+            found.update(SourceGraph(nodes=nodes[place.position + 1 :], outputs=place.block.outputs).read_values())
+            if place.is_round:
+                own = {*place.block.inputs, *_made_in(place.block)}
+                found.update(value for value in place.block.read_values() if value not in own)
+        return found
+
+
+def _refusal(location: Location) -> UnsupportedOpError:
+    reason = (
+        "a tensor is written in place that may be another one too, by what a branch or loop has chosen, and that is read later"
+    )
+    return UnsupportedOpError(
+        [UnsupportedOp("an in-place write", (str(location),), (reason,), hint="write into a clone() of it")]
+    )
