@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from onnx_exporter._builder import Builder, NodeError, Origin, TypeNotSupported, own_origin, place_in_package, schema_of
+from onnx_exporter._builder import STEP, Builder, NodeError, Origin, TypeNotSupported, own_origin, place_in_package, schema_of
 from onnx_exporter._registry import Candidate, Via
 from onnx_exporter._source.graph import SourceNode
 from onnx_exporter._values import Value
@@ -45,12 +45,14 @@ class GraphContext:
         candidates: Sequence[Candidate],
         *,
         delegated: bool = False,
+        steps: str = "",
     ) -> None:
         self._engine = engine
         self._builder = builder
         self._candidates = candidates
         self._position = 0
         self._delegated = delegated
+        self._steps = steps  # the functions of plugins that asked for this conversion: see `Origin.via`
         self._via: Via | None = None  # who converts the node once no table does
         self.node = node
         self.arguments = arguments
@@ -231,7 +233,18 @@ class GraphContext:
         if code is not None:
             line = f"{place_in_package(module, code.co_filename)}:{self._line_in(code)}"
         function = f"{module}.{title}" if module else title
-        return Origin(plugin, function, line, location.module, source, op, version)
+        return Origin(plugin, function, line, location.module, source, op, version, self._steps)
+
+    def _next_steps(self) -> str:
+        """The functions of plugins that ask for what the running one delegates, itself included; built-in ones are not noted."""
+        if self._via is not None:
+            step = f"{self._via.plugin}:{self._via.module}.{self._via.title}"
+        elif self._candidates and not self._candidates[self._position].provider.is_builtin:
+            candidate = self._candidates[self._position]
+            step = f"{candidate.provider.name}:{candidate.entry.function.__module__}.{candidate.entry.title}"
+        else:
+            step = ""
+        return STEP.join(filter(None, (self._steps, step)))
 
     @staticmethod
     def _line_in(code: Any) -> int:

@@ -117,8 +117,9 @@ def convert(
         if name in (dynamic_axes or {})
     }
     listed = weights if weights_as_inputs else ()
-    model = finish(builder, graph_inputs, outputs, names, axes, metadata_of(plugin_set, opset), core_version(), listed)
+    model = finish(builder, graph_inputs, outputs, names, axes, core_version(), listed)
     run_onnx_passes(plugin_set, model)
+    model.metadata_props.update(metadata_of(plugin_set, opset, model))
     if modules_as_functions:
         extract_functions(model, modules_as_functions, builder.constants, versions)
     if notes_sources:

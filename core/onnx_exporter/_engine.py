@@ -317,7 +317,8 @@ class Engine:
     def _delegate(
         self, context: GraphContext, candidates: Sequence[Candidate], start: int, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
-        inner = GraphContext(self, self.builder, context.node, {}, candidates, delegated=start == 0 or context._delegated)
+        is_other = start == 0 or context._delegated
+        inner = GraphContext(self, self.builder, context.node, {}, candidates, delegated=is_other, steps=context._next_steps())
         declined: Exception | None = None
         for position in range(start, len(candidates)):
             inner._position = position
@@ -353,19 +354,27 @@ class Engine:
     # Results
 
     def _bind(self, node: SourceNode, results: Sequence[Any]) -> None:
-        if len(results) < len(node.outputs):
+        if len(results) != len(node.outputs):
             raise SymbolicError(
                 f"{called(node)} has {len(node.outputs)} results, its symbolic function gave {len(results)}\n  at {node.location}"
             )
-        for output, result in zip(node.outputs, results, strict=False):
+        for output, result in zip(node.outputs, results, strict=True):
             if result is None:
                 continue
             if not isinstance(result, Value):
-                result = self._to_value(result)
+                result = self._constant_result(node, result)
             reconcile(node, output.type, result, self.builder)
             if result.is_number != output.type.is_number:
                 result = Value(result.ir, elements=result.elements, is_number=output.type.is_number)
             self.env[output] = result
+
+    def _constant_result(self, node: SourceNode, result: Any) -> Value:
+        if not isinstance(result, bool | int | float | complex | list | torch.Tensor):
+            raise SymbolicError(
+                f"{called(node)}: its symbolic function gave {type(result).__name__}; "
+                f"it must give a Value, or a list with one for each result\n  at {node.location}"
+            )
+        return self._to_value(result)
 
 
 def _by_parameters(arguments: Mapping[str, Any], parameters: Sequence[str]) -> Mapping[str, Any]:

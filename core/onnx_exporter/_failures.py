@@ -44,7 +44,9 @@ class Failures:
         later = None
         if not reasons and not name.startswith("autograd"):
             later = self._registry.available_from(op, overload, self._opset)
-        return UnsupportedOp(name, tuple(places), tuple(reasons), later, self._hint(name, bool(reasons or later)))
+        stand_by = [] if reasons else self._registry.stand_by(op, overload, self._opset)
+        hint = self._hint(name, bool(reasons or later))
+        return UnsupportedOp(name, tuple(places), tuple(reasons), later, "\n    ".join(filter(None, (*stand_by, hint))))
 
     def _hint(self, name: str, known: bool) -> str:
         if name.startswith("autograd.Function"):

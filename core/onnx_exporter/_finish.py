@@ -23,7 +23,6 @@ def finish(
     outputs: Sequence[Value],
     output_names: Sequence[str],
     output_axes: Mapping[str, Mapping[int, str]],
-    metadata: Mapping[str, str],
     producer_version: str,
     weights_as_inputs: Sequence[ir.Value] = (),
 ) -> ir.Model:
@@ -35,7 +34,6 @@ def finish(
         outputs: The graph's outputs.
         output_names: A name for each output, all different.
         output_axes: Names of dynamic axes of outputs, as the user gave them.
-        metadata: The model's ``metadata_props``.
         producer_version: Version of this program.
         weights_as_inputs: Weights that are inputs too; below IR version 4 all are.
     """
@@ -72,7 +70,6 @@ def finish(
         ir_version=ir_version,
         producer_name=OWN_DISTRIBUTION,
         producer_version=producer_version,
-        metadata_props=dict(metadata),
         functions=functions,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import sys
 import time
@@ -19,7 +20,7 @@ from onnx_exporter._discovery import Found, PluginInfo
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET, OpTable
 from onnx_exporter._registry import Precedence, Provider
 from onnx_exporter._version import OWN_DISTRIBUTION, core_version
-from onnx_exporter.errors import PluginError
+from onnx_exporter.errors import ExportError, PluginError
 
 TRACE_VARIABLE = "ONNX_EXPORTER_TRACE"
 
@@ -28,6 +29,13 @@ OPTIONS = frozenset(
      "rtol", "atol", "doc_string", "producer_name")
 )  # fmt: skip
 """Arguments of `export` that a plugin may have a default for: those whose own default is that they are not given."""
+
+
+HOOKS = tuple(name for name in vars(hookspecs) if name.startswith("onnx_exporter_"))
+"""The names of all hooks."""
+
+_NODE_ARGUMENTS = ("g", "node")
+"""What the hooks that convert nodes get, in this order."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +73,7 @@ def load(found: Found, precedence: Precedence, position: int = 0, *, is_named: b
         _check_distribution(found)
         loaded = collect(info, found.entry_point.load(), precedence, position, is_named=is_named)
     except (Exception, SystemExit) as error:  # a plugin is foreign code: it may raise anything, and must not take the others down
-        loaded = LoadedPlugin(info, error=f"{type(error).__name__}: {error}")
+        loaded = LoadedPlugin(info, error=described(error))
     loaded = dataclasses.replace(loaded, seconds=time.perf_counter() - start)
     if os.environ.get(TRACE_VARIABLE):
         state = loaded.error or "loaded"
@@ -90,55 +98,108 @@ def collect(
         PluginError: If it has no hook, a wrong one, or one that returns what it must not; or it is for other versions.
     """
     opsets = _check_requires(info, plugin)
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
-    manager.register(plugin, info.name)
-    manager.check_pending()
+    manager = _manager(info, plugin)
     contributed = list(tables)
     if not contributed and not manager.get_hookcallers(plugin):
         raise PluginError(f"{info.target} implements no hook; decorate a function named onnx_exporter_tables with hookimpl")
-    for given in manager.hook.onnx_exporter_tables():
-        contributed += given
+    ask = functools.partial(_ask, manager, info)
+    contributed += ask("onnx_exporter_tables", OpTable, "OpTables")
     for table in contributed:
-        if not isinstance(table, OpTable):
-            raise PluginError(f"onnx_exporter_tables returned {table!r}, which is no OpTable")
         table._freeze(info.name)
-    passes = tuple(
-        (stage, item)
-        for stage in ("source", "onnx")
-        for given in manager.hook.onnx_exporter_passes(stage=stage)
-        for item in given
-    )
+    stages = ("source", "onnx")
+    passes = tuple((stage, item) for stage in stages for item in ask("onnx_exporter_passes", Callable, "functions", stage=stage))
     provider = Provider(
         info.name,
         info.distribution,
         info.version,
         precedence,
         tuple(contributed),
-        fallback=getattr(plugin, "onnx_exporter_fallback", None),
-        python_op=getattr(plugin, "onnx_exporter_python_op", None),
+        fallback=_converter(manager.hook.onnx_exporter_fallback),
+        python_op=_converter(manager.hook.onnx_exporter_python_op),
         opsets=opsets,
         position=position,
     )
-    libraries = manager.hook.onnx_exporter_custom_op_libraries
     return LoadedPlugin(
         info,
         provider,
         passes,
-        _option_defaults(manager),
-        lambda: [item for given in libraries() for item in given],
+        _option_defaults(manager, info),
+        lambda: ask("onnx_exporter_custom_op_libraries", (str, os.PathLike, type), "paths and OpRun classes"),
         is_named=is_named,
     )
 
 
-def _option_defaults(manager: pluggy.PluginManager) -> Mapping[str, Any]:
+def _manager(info: PluginInfo, plugin: Any) -> pluggy.PluginManager:
+    """Who calls the hooks of one plugin."""
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(plugin, info.name)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise PluginError(f"plugin {info} has a hook that is none of this version: {error}") from error
+    for name in HOOKS:
+        if callable(getattr(plugin, name, None)) and not getattr(manager.hook, name).get_hookimpls():
+            raise PluginError(f"{name} of plugin {info} is no hook until it is decorated with onnx_exporter.hookimpl")
+    return manager
+
+
+def _ask(manager: pluggy.PluginManager, info: PluginInfo, hook: str, kind: Any, kinds: str, **arguments: Any) -> list[Any]:
+    """Returns the items that a hook gives.
+
+    Raises:
+        PluginError: If it fails, or gives anything but a list of that kind.
+    """
+    found: list[Any] = []
+    for given in _call(manager, info, hook, **arguments):
+        if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(item, kind) for item in given):
+            raise PluginError(f"{hook} of plugin {info} returned {given!r}; it must return a list of {kinds}")
+        found += given
+    return found
+
+
+def _call(manager: pluggy.PluginManager, info: PluginInfo, hook: str, **arguments: Any) -> list[Any]:
+    try:
+        results: list[Any] = getattr(manager.hook, hook)(**arguments)
+    except Exception as error:  # a plugin is foreign code: it may raise anything
+        raise PluginError(f"{hook} of plugin {info} failed: {described(error)}") from error
+    return results
+
+
+def described(error: BaseException) -> str:
+    """What was raised, with its kind where that is no error of the exporter's."""
+    return str(error) if isinstance(error, ExportError) else f"{type(error).__name__}: {error}"
+
+
+def _converter(caller: pluggy.HookCaller) -> Callable[..., Any] | None:
+    """The plugin's function for a hook that converts nodes, if it has one; it need not take all that the hook offers."""
+    implementations = caller.get_hookimpls()
+    if not implementations:
+        return None
+    (implementation,) = implementations
+    function: Callable[..., Any] = implementation.function
+    places = [_NODE_ARGUMENTS.index(name) for name in implementation.argnames]
+    if places == list(range(len(_NODE_ARGUMENTS))):
+        return function
+
+    @functools.wraps(function)
+    def with_some(*arguments: Any) -> Any:
+        return function(*(arguments[place] for place in places))
+
+    return with_some
+
+
+def _option_defaults(manager: pluggy.PluginManager, info: PluginInfo) -> Mapping[str, Any]:
+    hook = "onnx_exporter_option_defaults"
     defaults: dict[str, Any] = {}
-    for given in manager.hook.onnx_exporter_option_defaults():
+    for given in _call(manager, info, hook):
+        if not isinstance(given, Mapping):
+            raise PluginError(f"{hook} of plugin {info} returned {given!r}; it must return a dict of arguments of export")
         defaults |= given
     for name in defaults:
         if name not in OPTIONS:
             raise PluginError(
-                f"onnx_exporter_option_defaults gives {name!r}; a plugin may have defaults for {', '.join(sorted(OPTIONS))}"
+                f"{hook} of plugin {info} gives {name!r}; a plugin may have defaults for {', '.join(sorted(OPTIONS))}"
             )
     return defaults
 
@@ -161,7 +222,11 @@ def _check_distribution(found: Found) -> None:
 def _check_requires(info: PluginInfo, plugin: Any) -> frozenset[int]:
     """Checks the versions that a plugin states, and returns the opsets that it is for."""
     stated = getattr(plugin, "onnx_exporter_requires", "")
-    ranges = {OWN_DISTRIBUTION: stated} if isinstance(stated, str) else dict(stated)
+    ranges = {OWN_DISTRIBUTION: stated} if isinstance(stated, str) else stated
+    if not isinstance(ranges, Mapping) or not all(isinstance(text, str) for text in ranges.values()):
+        raise PluginError(
+            f"onnx_exporter_requires = {stated!r}; it must be a version range such as '>=0.1,<1', or a dict of ranges by name"
+        )
     opsets = frozenset(range(OLDEST_OPSET, NEWEST_OPSET + 1))
     for name, text in ranges.items():
         if name not in (OWN_DISTRIBUTION, "torch", "opset"):

@@ -8,12 +8,13 @@ import importlib.util
 import os
 import sys
 import time
+from importlib.abc import SourceLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from onnx_exporter._discovery import PluginInfo
-from onnx_exporter._loading import LoadedPlugin, collect
+from onnx_exporter._loading import HOOKS, LoadedPlugin, collect, described
 from onnx_exporter._optable import OpTable
 from onnx_exporter._registry import Precedence
 from onnx_exporter.errors import PluginError
@@ -59,8 +60,12 @@ def name_of(path: Path) -> str:
     return path.stem
 
 
-def load_file(path: Path) -> LoadedPlugin:
+def load_file(path: Path, position: int = 0) -> LoadedPlugin:
     """Imports a file and collects what its hooks contribute; one without hooks contributes its tables.
+
+    Args:
+        path: The file.
+        position: Its place among the plugins of the call.
 
     Raises:
         PluginError: If there is no such file, or its code fails.
@@ -68,19 +73,29 @@ def load_file(path: Path) -> LoadedPlugin:
     if not path.is_file():
         raise PluginError(f"there is no plugin file {os.fspath(path)!r}")
     start = time.perf_counter()
-    info = PluginInfo(name_of(path), "", "", os.fspath(path))
     try:
-        module = _import(path.resolve())
-        has_hook = any(name.startswith("onnx_exporter_") for name in vars(module))
+        source = path.read_bytes()
+        info = PluginInfo(name_of(path), "", _contents(source), os.fspath(path))
+        module = _import(path.resolve(), source)
+        has_hook = any(hasattr(module, name) for name in HOOKS)
         tables = [] if has_hook else [value for value in vars(module).values() if isinstance(value, OpTable)]
-        loaded = collect(info, module, Precedence.CALL, is_named=True, tables=dict.fromkeys(tables))
+        loaded = collect(info, module, Precedence.CALL, position, is_named=True, tables=dict.fromkeys(tables))
     except (Exception, SystemExit) as error:  # the file is the user's code and may raise anything
-        raise PluginError(f"plugin file {os.fspath(path)!r} failed to load: {type(error).__name__}: {error}") from error
+        raise PluginError(f"plugin file {os.fspath(path)!r} failed to load: {described(error)}") from error
     return dataclasses.replace(loaded, seconds=time.perf_counter() - start)
 
 
-def _import(path: Path) -> ModuleType:
-    """The file as a module, under its own name where no other module can have that; once imported it stays so."""
+def _contents(source: bytes) -> str:
+    """What tells one state of a file from another; it stands for the version of a plugin that is a file."""
+    return f"sha256:{hashlib.sha256(source).hexdigest()[:16]}"
+
+
+_STATE = "__onnx_exporter_contents__"
+"""The attribute of a module that says from which contents of its file it was made."""
+
+
+def _import(path: Path, source: bytes) -> ModuleType:
+    """The file as a module, under its own name where no other module can have that; it stays so until the file changes."""
     digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
     for name in (path.stem, f"{path.stem}_{digest}"):
         known = sys.modules.get(name)
@@ -88,15 +103,25 @@ def _import(path: Path) -> ModuleType:
             break
         place = getattr(known, "__file__", None)
         if known is not None and place and Path(place).resolve() == path:
-            return known
+            # What the script has imported itself is of the contents that the file has when it is first seen here.
+            if vars(known).setdefault(_STATE, _contents(source)) == _contents(source):
+                return known
+            break
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None or not isinstance(spec.loader, SourceLoader):
         raise PluginError("it is no Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
+    vars(module)[_STATE] = _contents(source)
+    before = sys.modules.get(name)
+    sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader: its cache takes a file that was changed within a second for the one before.
+        exec(spec.loader.source_to_code(source, os.fspath(path)), vars(module))
     except BaseException:
-        del sys.modules[name]
+        if before is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = before
         raise
     return module
 
@@ -105,8 +130,3 @@ def _is_free(name: str, path: Path) -> bool:
     """Whether importing a name elsewhere can only mean the file."""
     found = importlib.util.find_spec(name) if "." not in name else None
     return found is None or (found.origin is not None and Path(found.origin).resolve() == path)
-
-
-def contents_of(path: str) -> str:
-    """What tells one state of a file from another, for the metadata of what was exported with it."""
-    return f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]}"

@@ -6,10 +6,10 @@ import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from types import CodeType
-from typing import Any, TypeVar
+from types import CodeType, MappingProxyType
+from typing import Any, TypeVar, cast
 
 from onnx_exporter._arguments import Signature, parse_signature
 from onnx_exporter._discovery import plugin_packages
@@ -94,10 +94,11 @@ class OpTable:
             raise RegistrationError(f"OpTable(opset={opset!r}): the opset must be a number from {OLDEST_OPSET} to {NEWEST_OPSET}")
         self.opset = opset
         self.replaces = replaces
-        self._entries: dict[str, Entry] = {}
-        self._python_ops: dict[str, Entry] = {}
-        self._passthroughs: list[Passthrough] = []
+        self._entries: Mapping[str, Entry] = {}
+        self._python_ops: Mapping[str, Entry] = {}
+        self._passthroughs: Sequence[Passthrough] = ()
         self._package = _calling_package(2)
+        self._place = _calling_place(2)
         self._owner = ""
 
     def op(self, *names: str, promote: tuple[str, ...] = (), float_result: bool = False) -> Callable[[Function], Function]:
@@ -112,7 +113,7 @@ class OpTable:
             RegistrationError: If a name is malformed or taken, an annotation is no converter, or the table is another plugin's.
         """
         self._check_mine()
-        return self._decorator(self._entries, names, _NAME, promote, float_result)
+        return self._decorator(cast(dict[str, Entry], self._entries), names, _NAME, promote, float_result)
 
     def python_op(self, *names: str) -> Callable[[Function], Function]:
         """Registers a handler for ``torch.autograd.Function`` classes, by class name or ``module:Class``. Added in 0.1.
@@ -121,7 +122,7 @@ class OpTable:
         before the class's own ``symbolic``.
         """
         self._check_mine()
-        return self._decorator(self._python_ops, names, re.compile(r"([\w.]+:)?\w+"), (), False)
+        return self._decorator(cast(dict[str, Entry], self._python_ops), names, re.compile(r"([\w.]+:)?\w+"), (), False)
 
     def _decorator(
         self,
@@ -140,6 +141,7 @@ class OpTable:
                 )
 
         def register(function: Function) -> Function:
+            self._check_unused()
             signature = parse_signature(function)
             unknown = [name for name in promote if name not in signature]
             if unknown:
@@ -172,10 +174,9 @@ class OpTable:
             raise RegistrationError(f"passthrough pattern {pattern!r} needs a namespace, as in 'acme::*'")
         if domain in ("", "ai.onnx"):
             raise RegistrationError("passthrough needs a domain of its own; ai.onnx is the standard's")
-        caller = sys._getframe(1)
-        module, place = str(caller.f_globals.get("__name__", "")), f"{caller.f_code.co_filename}:{caller.f_lineno}"
-        rule = Passthrough(pattern, domain, version, dict(rename or {}), self.opset, self.replaces, module, place)
-        self._passthroughs.append(rule)
+        module = str(sys._getframe(1).f_globals.get("__name__", ""))
+        rule = Passthrough(pattern, domain, version, dict(rename or {}), self.opset, self.replaces, module, _calling_place(2))
+        self._passthroughs = (*self._passthroughs, rule)
 
     def _check_mine(self) -> None:
         """Refuses what would change a table that is in use, or another plugin's."""
@@ -184,24 +185,29 @@ class OpTable:
             raise RegistrationError(
                 f"{package} adds to a table that {self._package} made; make one of your own (replaces=True takes over names)"
             )
+        self._check_unused()
+
+    def _check_unused(self) -> None:
         if self._owner:
             raise RegistrationError(
                 f"the table is in use by plugin {self._owner!r} and takes nothing more; add to it while the plugin is imported"
             )
 
     def _freeze(self, owner: str) -> None:
-        """Has the table take nothing more.
+        """Has the table take nothing more, by whichever way.
 
         Args:
             owner: The plugin that contributes it.
         """
         self._owner = owner
+        self._entries, self._python_ops = MappingProxyType(dict(self._entries)), MappingProxyType(dict(self._python_ops))
+        self._passthroughs = tuple(self._passthroughs)
 
     def _copy(self) -> OpTable:
         """Returns a table with what this one holds now."""
         made = OpTable(self.opset, replaces=self.replaces)
         made._entries, made._python_ops = dict(self._entries), dict(self._python_ops)
-        made._passthroughs = list(self._passthroughs)
+        made._passthroughs, made._place = self._passthroughs, self._place
         return made
 
     @property
@@ -229,3 +235,9 @@ class OpTable:
 def _calling_package(depth: int) -> str:
     """The top package of the code that runs so many calls up."""
     return str(sys._getframe(depth).f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _calling_place(depth: int) -> str:
+    """``file:line`` of the code that runs so many calls up."""
+    frame = sys._getframe(depth)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

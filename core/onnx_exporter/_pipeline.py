@@ -57,8 +57,7 @@ def run_export(model: Any, args: Any, kwargs: Mapping[str, Any] | None, f: Targe
 
 def _export(model: Any, args: Any, kwargs: Mapping[str, Any] | None, f: Target, options: Options, report: Report) -> ExportResult:
     plugin_set = load_plugins(_as_list(options.plugins), _as_list(options.prefer))
-    for failure in plugin_set.failures:
-        warn(f"plugin {failure.info} failed to load and is left out: {failure.error}")
+    plugin_set.warn_of_failures()
     options = report.options = options.with_defaults(plugin_set.option_default)
     module = module_of(model)
     with (

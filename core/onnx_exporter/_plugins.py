@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from onnx_exporter._loading import LoadedPlugin, collect, load
 from onnx_exporter._local_plugins import LOCAL_FILE, Beside, beside_main, is_path, load_file, name_of
 from onnx_exporter._optable import OpTable
 from onnx_exporter._registry import Precedence, Provider, Registry
+from onnx_exporter._warnings import warn
 from onnx_exporter.compat._symbolics import process_providers
 from onnx_exporter.errors import PluginError
 
@@ -32,12 +34,21 @@ class PluginSet:
 
     @functools.cached_property
     def registry(self) -> Registry:
-        """Who converts what.
+        """Who converts what."""
+        return Registry((plugin.provider for plugin in self.plugins if plugin.provider), tuple(self._absent()))
 
-        Raises:
-            RegistrationError: If two plugins claim one operator.
-        """
-        return Registry(plugin.provider for plugin in self.plugins if plugin.provider)
+    def _absent(self) -> Iterator[str]:
+        """A line for each installed plugin that takes no part, and one for all that the caller has left out together."""
+        left_out = []
+        for plugin in self.plugins:
+            if plugin.error:
+                yield f"plugin {plugin.info.name} failed to load and might: {plugin.error}"
+            elif plugin.disabled == NO_PLUGINS:
+                left_out.append(plugin.info.name)
+            elif plugin.disabled and not plugin.info.is_builtin:
+                yield f"plugin {plugin.info.name} is disabled ({plugin.disabled}) and was not asked"
+        if left_out:
+            yield f"all plugins that are not named are left out ({NO_PLUGINS}): {', '.join(left_out)}"
 
     def passes(self, stage: str) -> list[tuple[PluginInfo, Any]]:
         """Returns the passes at `stage` of the plugins that were asked for, sorted by plugin name, each with its plugin."""
@@ -47,17 +58,10 @@ class PluginSet:
         """Returns what verification needs to run operators of the plugins that were asked for, and of those in `used`.
 
         Raises:
-            PluginError: If a plugin's hook fails.
+            PluginError: If a plugin's hook fails, or returns what it must not.
         """
-        found: list[Any] = []
-        for plugin in self.plugins:
-            if plugin.is_named or plugin.info.name in used:
-                try:
-                    found += plugin.libraries()
-                except Exception as error:  # a plugin is foreign code: it may raise anything
-                    message = f"onnx_exporter_custom_op_libraries of plugin {plugin.info} failed: {type(error).__name__}: {error}"
-                    raise PluginError(message) from error
-        return found
+        asked = [plugin for plugin in self.plugins if plugin.is_named or plugin.info.name in used]
+        return [library for plugin in asked for library in plugin.libraries()]
 
     def option_default(self, name: str) -> tuple[Any, PluginInfo] | None:
         """Returns what the plugins that were asked for have for an option that the caller does not give, and which of them.
@@ -78,10 +82,16 @@ class PluginSet:
             found = found or (value, plugin.info)
         return found
 
-    @property
-    def failures(self) -> tuple[LoadedPlugin, ...]:
-        """The plugins that failed to load."""
-        return tuple(plugin for plugin in self.plugins if plugin.error)
+    def warn_of_failures(self) -> None:
+        """Warns about the plugins that failed to load, once in a process about each."""
+        for plugin in self.plugins:
+            if plugin.error:
+                _warn_once(f"plugin {plugin.info} failed to load and is left out: {plugin.error}")
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warn(message)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,6 +107,15 @@ class _Choice:
     @property
     def asked(self) -> frozenset[str]:
         return self.named | set(self.preferred)
+
+    def position(self, name: str) -> int:
+        """The place of a plugin of the call among those: below 0, in the order given, where it is preferred."""
+        return self.preferred.index(name) - len(self.preferred) if name in self.preferred else 0
+
+    def without(self, names: Collection[str]) -> _Choice:
+        """The choice among the installed plugins, where the names are those of others."""
+        preferred = tuple(name for name in self.preferred if name not in names)
+        return dataclasses.replace(self, named=self.named.difference(names), preferred=preferred)
 
     def refusal(self, name: str, *, is_builtin: bool = False) -> str:
         """Who keeps a plugin from being loaded, "" if nobody does.
@@ -125,7 +144,8 @@ def load_plugins(choice: Iterable[Any] = (), prefer: Sequence[str] = ()) -> Plug
         choice: What the caller said: ``"no:NAME"`` leaves a plugin out and ``"no:*"`` all that are not named, ``"NAME"``
             insists on one, ``"file.py"`` is a file that holds one, an `OpTable` or an object with hooks takes part in this
             call only.
-        prefer: Plugins that go before all others, in this order, and may replace built-in operators.
+        prefer: Plugins that go before others, in this order, and may replace built-in operators: names of installed ones, of
+            files, and ``"call-0"`` for a table that is given first; or files, which take part by that.
 
     Raises:
         PluginError: If a plugin that was named is not there, is disabled, or failed to load.
@@ -141,16 +161,29 @@ def load_plugins(choice: Iterable[Any] = (), prefer: Sequence[str] = ()) -> Plug
             files.append(Path(item))
         else:
             (names if isinstance(item, str) else given).append(item)
-    found = _choice(names, prefer)
-    local = _load_local(found, files, beside or beside_main())
-    plugins = _load_installed(dataclasses.replace(found, named=found.named - {item.info.name for item in local}), tuple(sys.path))
+    preferred = [_preferred(item, files) for item in prefer]
+    found = _choice(names, preferred)
+    local = [*_load_local(found, files, beside or beside_main()), *_load_given(found, given)]
+    installed = found.without({item.info.name for item in local})
+    plugins = _load_installed(installed, tuple(sys.path))
     registered = () if "*" in found.refused else process_providers()
     others = [
         *local,
         *(LoadedPlugin(PluginInfo(item.name, "", "", "registered by this process"), item) for item in registered),
-        *(_load_given(index, item) for index, item in enumerate(given)),
     ]
     return _plugin_set((*plugins, *others))
+
+
+def _preferred(item: Any, files: list[Path]) -> str:
+    """The name of what is preferred; a file takes part by that."""
+    if is_path(item):
+        path = Path(item)
+        if path.resolve() not in [each.resolve() for each in files]:
+            files.append(path)
+        return name_of(path)
+    if not isinstance(item, str):
+        raise PluginError(f"prefer has {item!r}; it takes names of plugins and .py files")
+    return item
 
 
 def _choice(names: Sequence[str], prefer: Sequence[str]) -> _Choice:
@@ -201,29 +234,42 @@ def _check_names(choice: _Choice, installed: dict[str, Found]) -> None:
     for name in sorted(choice.asked | choice.refused):
         if name not in known or (name not in installed and name in choice.asked):
             others = ", ".join(name for name, found in installed.items() if not found.info.is_builtin) or "none"
-            raise PluginError(
-                f"no plugin named {name!r} is installed (installed: {others}); try: pip install exporter-plugin-{name}"
-            )
+            hint = ""
+            if not re.fullmatch(r"\w[\w.-]*", name, re.ASCII):
+                hint = "; a file that holds a plugin is given by its path, which ends in .py"
+            elif name in choice.asked:
+                hint = f"; try: pip install exporter-plugin-{name}"
+            raise PluginError(f"no plugin named {name!r} is installed (installed: {others}){hint}")
 
 
 def _load_local(choice: _Choice, files: Sequence[Path], beside: Beside) -> list[LoadedPlugin]:
     """The files that the caller named, and the one beside the script."""
     loaded = []
     for path in files:
-        asked = dataclasses.replace(choice, named=choice.named | {name_of(path)})
-        asked.refusal(name_of(path))
-        loaded.append(load_file(path))
+        name = name_of(path)
+        dataclasses.replace(choice, named=choice.named | {name}).refusal(name)
+        loaded.append(load_file(path, choice.position(name)))
     own = beside.file
     if own is not None and own not in [item.resolve() for item in files]:
-        why = choice.refusal(name_of(own))
-        loaded.append(LoadedPlugin(PluginInfo(name_of(own), "", "", str(own)), disabled=why) if why else load_file(own))
+        name = name_of(own)
+        why = choice.refusal(name)
+        unused = LoadedPlugin(PluginInfo(name, "", "", str(own)), disabled=why)
+        loaded.append(unused if why else load_file(own, choice.position(name)))
     return loaded
 
 
-def _load_given(index: int, item: Any) -> LoadedPlugin:
-    """A table or an object with hooks that was given to one call."""
-    if isinstance(item, OpTable):
-        info = PluginInfo(f"call-{index}", "", "", "table given to this call")
-        return LoadedPlugin(info, Provider(info.name, "", "", Precedence.CALL, (item._copy(),)))
-    info = PluginInfo(getattr(item, "__name__", type(item).__name__), "", "", "object given to this call")
-    return collect(info, item, Precedence.CALL, is_named=True)
+def _load_given(choice: _Choice, given: Sequence[Any]) -> Iterator[LoadedPlugin]:
+    """The tables and objects with hooks that were given to one call."""
+    taken: set[str] = set()
+    for index, item in enumerate(given):
+        if isinstance(item, OpTable):
+            name = f"call-{index}"
+            info = PluginInfo(name, "", "", f"table made at {item._place}")
+            provider = Provider(name, "", "", Precedence.CALL, (item._copy(),), position=choice.position(name))
+            yield LoadedPlugin(info, provider)
+        else:
+            name = str(getattr(item, "__name__", type(item).__name__))
+            name = f"{name}-{index}" if name in taken else name
+            info = PluginInfo(name, "", "", "object given to this call")
+            yield collect(info, item, Precedence.CALL, choice.position(name), is_named=True)
+        taken.add(name)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import enum
+import functools
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
-from onnx_exporter._clashes import check_entries, check_handlers, check_rules
+from onnx_exporter._clashes import check_builtins, check_claims
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET, Entry, OpTable, Passthrough
+from onnx_exporter.errors import RegistrationError
 
 
 class Precedence(enum.IntEnum):
@@ -35,7 +37,7 @@ class Provider:
         distribution: Name of the distribution it came in.
         version: Version of that distribution.
         precedence: Its rank.
-        position: Its place among those of its rank.
+        position: Its place among those of its rank; below 0 if the caller prefers one of the plugins given to the call.
         tables: What it contributes.
         entries: Functions that it contributes besides, each with opsets of its own.
         fallback: Its hook for operators that nobody converts, if it has one.
@@ -69,8 +71,13 @@ class Provider:
 
     @property
     def is_preferred(self) -> bool:
-        """Whether the caller has put it before all others that are installed."""
-        return self.precedence is Precedence.PREFERRED
+        """Whether the caller has put it before others."""
+        return self.precedence is Precedence.PREFERRED or self.position < 0
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is a table, an object or a file of this call."""
+        return self.precedence is Precedence.CALL
 
     @property
     def is_unasked(self) -> bool:
@@ -132,15 +139,19 @@ class Candidate:
 class Registry:
     """All that a set of plugins contributes, frozen. Two registries can live side by side.
 
+    Two plugins may claim one name; that is an error once the name is looked up.
+
     Args:
         providers: The plugins; order does not matter.
+        absent: Lines about plugins that take no part though they are installed, each with the reason.
 
     Raises:
-        RegistrationError: If two plugins claim one name and neither says that it replaces the other's.
+        RegistrationError: If the built-in opsets have two functions for one name and opset.
     """
 
-    def __init__(self, providers: Iterable[Provider]) -> None:
+    def __init__(self, providers: Iterable[Provider], absent: Sequence[str] = ()) -> None:
         self.providers = tuple(sorted(providers, key=lambda provider: (provider.order, provider.name)))
+        self.absent = tuple(absent)
         self._entries: dict[str, list[Candidate]] = defaultdict(list)
         self._python_ops: dict[str, list[Candidate]] = defaultdict(list)
         self._passthroughs: list[tuple[Passthrough, Provider]] = []
@@ -159,8 +170,7 @@ class Registry:
                 self._passthroughs += [(passthrough, provider) for passthrough in table.passthroughs]
         for candidates in (*self._entries.values(), *self._python_ops.values()):
             candidates.sort(key=lambda candidate: (candidate.provider.order, -candidate.entry.opset))
-        check_entries(self._entries)
-        check_handlers(self._python_ops)
+        check_builtins(self._entries)
 
     @staticmethod
     def _add(entries: Iterable[Entry], provider: Provider, where: dict[str, list[Candidate]]) -> None:
@@ -168,12 +178,18 @@ class Registry:
             where[functional_name(entry.name)].append(Candidate(entry, provider))
 
     def candidates(self, op: str, overload: str, opset: int) -> Sequence[Candidate]:
-        """Returns who converts ``op.overload`` at `opset`, in the order in which they are asked."""
+        """Returns who converts ``op.overload`` at `opset`, in the order in which they are asked.
+
+        Raises:
+            RegistrationError: If two plugins do, and neither is preferred.
+        """
         # Every node of every model asks, mostly for what was asked before; a registry does not change.
         key = (op, overload, opset)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = tuple(self._candidates(functional_name(op), overload, opset))
+            found = tuple(self._candidates(functional_name(op), overload, opset))
+            _check(found)
+            self._found[key] = found
         return found
 
     def _candidates(self, op: str, overload: str, opset: int) -> list[Candidate]:
@@ -190,9 +206,15 @@ class Registry:
         return [row[3] for row in found]
 
     def python_op_candidates(self, name: str, module: str, opset: int) -> list[Candidate]:
-        """Returns the handlers for an ``autograd.Function`` class at `opset`."""
-        found = self._python_ops.get(f"{module}:{name}", []) + self._python_ops.get(name, [])
-        return [candidate for candidate in found if candidate.is_for(opset)]
+        """Returns the handlers for an ``autograd.Function`` class at `opset`, in the order in which they are asked.
+
+        Raises:
+            RegistrationError: If two plugins have one, and neither is preferred.
+        """
+        handlers = self._python_ops.get(f"{module}:{name}", []) + self._python_ops.get(name, [])
+        found = sorted((each for each in handlers if each.is_for(opset)), key=lambda candidate: candidate.provider.order)
+        _check(found)
+        return found
 
     def passthrough(self, op: str, opset: int, *, replacing: bool = False) -> tuple[Passthrough, Provider] | None:
         """Returns the fall-through rule for an operator, if any.
@@ -212,9 +234,35 @@ class Registry:
                 for rule, provider in self._passthroughs
                 if (rule.replaces or not replacing) and rule.opset <= opset and opset in provider.opsets and rule.matches(op)
             ]
-            check_rules(op, found)
+            check_claims(op, [(provider, rule.place) for rule, provider in found])
             self._rules[key] = found[0] if found else None
         return self._rules[key]
+
+    def clashes(self) -> dict[str, str]:
+        """Returns the error of each name that two plugins claim at some opset, by name."""
+        contended = {
+            name.partition(".")[0]
+            for name, found in self._entries.items()
+            if any(each.provider.is_unasked or each.provider.is_given for each in found)
+        }
+        found: dict[str, str] = {}
+        for name in sorted(self._entries):
+            op, _, overload = name.partition(".")
+            if op in contended:
+                self._note_clash(name, functools.partial(self.candidates, op, overload), found)
+        for name in sorted(self._python_ops):
+            module, _, plain = name.rpartition(":")
+            self._note_clash(name, functools.partial(self.python_op_candidates, plain, module), found)
+        return found
+
+    @staticmethod
+    def _note_clash(name: str, look_up: Callable[[int], Any], found: dict[str, str]) -> None:
+        for opset in range(NEWEST_OPSET, OLDEST_OPSET - 1, -1):
+            try:
+                look_up(opset)
+            except RegistrationError as error:
+                found[name] = str(error)
+                return
 
     def waiting(self, op: str, overload: str, opset: int) -> list[Candidate]:
         """Returns who would convert ``op.overload`` if its plugin were preferred."""
@@ -227,14 +275,28 @@ class Registry:
         found = [candidate for name in names for candidate in self._entries.get(name, ())]
         return [candidate for candidate in found if opset not in candidate.provider.opsets]
 
+    def stand_by(self, op: str, overload: str, opset: int) -> list[str]:
+        """Returns what keeps plugins from converting ``op.overload`` at `opset`, a line for each that does or might."""
+        lines = [
+            f"plugin {each.provider} would convert it if it were preferred: prefer=[{each.provider.name!r}], "
+            f"--prefer {each.provider.name}"
+            for each in self.waiting(op, overload, opset)
+        ]
+        lines += [
+            f"plugin {each.provider} converts it, but is for opset {ranges(each.provider.opsets)} only"
+            for each in self.out_of_range(op, overload, opset)
+        ]
+        return [*dict.fromkeys(lines), *self.absent]
+
     def available_from(self, op: str, overload: str, opset: int) -> int | None:
         """Returns the lowest opset above `opset` in which somebody converts the operator, or None."""
         found = [candidate for name in _names(functional_name(op), overload) for candidate in self._entries.get(name, ())]
         return next((later for later in range(opset + 1, NEWEST_OPSET + 1) if any(each.is_for(later) for each in found)), None)
 
     def close_names(self, op: str) -> Sequence[str]:
-        """Returns names in the registry that look like `op`."""
-        return difflib.get_close_matches(op, {name.split(".")[0] for name in self._entries}, n=3, cutoff=0.8)
+        """Returns other names in the registry that look like `op`."""
+        names = {name.split(".")[0] for name in self._entries} - {functional_name(op)}
+        return difflib.get_close_matches(op, names, n=3, cutoff=0.8)
 
     def operators(self) -> Iterator[tuple[str, Sequence[Candidate]]]:
         """Yields each operator name, sorted, with everybody who converts it at some opset."""
@@ -248,10 +310,26 @@ class Registry:
         return functional_name(name) in self._entries
 
 
+def _check(candidates: Sequence[Candidate]) -> None:
+    if candidates:
+        check_claims(candidates[0].entry.name, [(each.provider, each.entry.place) for each in candidates])
+
+
 def functional_name(name: str) -> str:
     """Returns the name under which an operator is kept: ``foo::bar_``, which writes in place, is converted as ``foo::bar``."""
     op, dot, overload = name.partition(".")
     return f"{op[:-1]}{dot}{overload}" if op.endswith("_") and not op.endswith("__") else name
+
+
+def ranges(opsets: Iterable[int]) -> str:
+    """Numbers as text, those in a row as a range."""
+    rows: list[list[int]] = []
+    for opset in sorted(opsets):
+        if rows and rows[-1][-1] == opset - 1:
+            rows[-1].append(opset)
+        else:
+            rows.append([opset])
+    return ", ".join(f"{row[0]} to {row[-1]}" if len(row) > 1 else str(row[0]) for row in rows)
 
 
 def _names(op: str, overload: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import onnx
 import onnx_ir as ir
@@ -12,7 +13,6 @@ import torch
 from onnx_exporter._builder import Origin
 from onnx_exporter._comparison import Comparison
 from onnx_exporter._frontends.captured import Captured
-from onnx_exporter._local_plugins import contents_of
 from onnx_exporter._nodes import nodes_of
 from onnx_exporter._plugins import PluginSet
 from onnx_exporter._version import core_version
@@ -48,18 +48,28 @@ class ExportResult:
         return ir.serde.serialize_model(self.model)
 
 
-def metadata_of(plugin_set: PluginSet, opset: int) -> dict[str, str]:
-    """What is needed to make the same file again."""
+def metadata_of(plugin_set: PluginSet, opset: int, model: ir.Model) -> dict[str, str]:
+    """What is needed to make the same file again; of plugins those that made nodes of it, and those that were asked for.
+
+    Args:
+        plugin_set: The plugins of the export.
+        opset: The version of ai.onnx.
+        model: What has been made.
+    """
+    used = _used(origins_of(model))
     versions = {}
     for plugin in plugin_set.plugins:
         info, provider = plugin.info, plugin.provider
-        if provider is None or info.is_builtin:
+        if provider is None or info.is_builtin or not (plugin.is_named or info.name in used):
             continue
         if info.distribution:
             how = " (preferred)" if provider.is_preferred else " (named)" if plugin.is_named else ""
-            versions[f"onnx_exporter.plugin.{info.name}"] = f"{info.distribution} {info.version}{how}"
-        elif info.target.endswith(".py"):
-            versions[f"onnx_exporter.plugin.{info.name}"] = contents_of(info.target)
+            said = f"{info.distribution} {info.version}{how}"
+        elif info.version:
+            said = f"{Path(info.target).name} {info.version}"
+        else:
+            said = info.target
+        versions[f"onnx_exporter.plugin.{info.name}"] = said
     return {
         "onnx_exporter.version": core_version(),
         "onnx_exporter.torch": torch.__version__,
@@ -77,8 +87,13 @@ def origins_of(model: ir.Model) -> dict[str, Origin]:
 
 
 def plugin_versions(plugin_set: PluginSet, origins: Mapping[str, Origin]) -> dict[str, str]:
-    used = {origin.plugin for origin in origins.values()}
+    used = _used(origins)
     return {plugin.info.name: plugin.info.version for plugin in plugin_set.plugins if plugin.info.name in used}
+
+
+def _used(origins: Mapping[str, Origin]) -> set[str]:
+    """The plugins that made nodes, had others make them, or edited them."""
+    return {plugin for origin in origins.values() for plugin in origin.plugins}
 
 
 def warn_about(captured: Captured, *, is_dynamic: bool) -> None:

@@ -63,7 +63,7 @@ def test_precedence():
 
 def test_two_plugins_claim_one_name():
     with pytest.raises(RegistrationError) as caught:
-        Registry([provider("one", table_of("foo::a")), provider("two", table_of("foo::a"))])
+        who(Registry([provider("one", table_of("foo::a")), provider("two", table_of("foo::a"))]), "foo::a")
     text = str(caught.value)
     assert "one (dist-one 1.0)" in text
     assert "two (dist-two 1.0)" in text
@@ -73,7 +73,10 @@ def test_two_plugins_claim_one_name():
 
 def test_a_plugin_claims_a_built_in_name():
     with pytest.raises(RegistrationError, match="replaces=True"):
-        Registry([provider("one", table_of("aten::a")), provider("o7", table_of("aten::a"), precedence=Precedence.OPSET)])
+        who(
+            Registry([provider("one", table_of("aten::a")), provider("o7", table_of("aten::a"), precedence=Precedence.OPSET)]),
+            "aten::a",
+        )
 
 
 def test_a_replacing_table_acts_only_when_preferred():

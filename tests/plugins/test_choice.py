@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import warnings
 
 import pytest
 import torch
 
-from onnx_exporter import GraphContext, OpTable, PluginError, RegistrationError, UnsupportedOpError, Value, export
+from onnx_exporter import ExportWarning, GraphContext, OpTable, PluginError, RegistrationError, UnsupportedOpError, Value, export
 from onnx_exporter._cli import main
 from onnx_exporter._plugins import load_plugins
 
@@ -17,7 +18,7 @@ X = torch.randn(2, 3)
 
 CODE = """
 {before}
-from onnx_exporter import GraphContext, OpTable, Value, hookimpl
+from onnx_exporter import ExportWarning, GraphContext, OpTable, Value, hookimpl
 
 {requires}
 table = OpTable({table})
@@ -88,11 +89,78 @@ def test_two_plugins_for_one_operator(install, run):
     message = r"two plugins convert 'demo::negate':\n  one \(exporter-plugin-one 1.2\): .*\n  two \(exporter-plugin-two 2.1\): "
     with pytest.raises(RegistrationError, match=message):
         export(negate, (X,))
-    assert kinds(negate, plugins=["no:two"]) == ["Neg"]
-    for command in (["explain", "demo::negate"], ["plugins", "--verbose"]):
+    with pytest.raises(RegistrationError, match=r"say which goes first \(prefer=\['one'\], --prefer one\), or leave one out"):
+        export(negate, (X,), plugins=["one"])  # that it is there says not that it goes first
+    assert kinds(negate, plugins=["no:two"]) == kinds(negate, prefer=["one"]) == ["Neg"]
+    status, shown = run("explain", "demo::negate")
+    assert status == 1
+    assert re.search(message, shown)
+    for command in (["plugins"], ["plugins", "--verbose"]):
         status, shown = run(*command)
-        assert status == 1
+        assert status == 0
         assert re.search(message, shown)
+    status, shown = run("ops", "demo::*")
+    assert status == 0
+    assert "one and two" in shown
+
+
+def test_a_clash_keeps_nothing_else_from_being_converted(install, run):
+    install("one", code("demo::negate", "demo::turn"))
+    install("two", code("demo::negate", "aten::tanh"))
+    assert kinds(torch.relu) == ["Relu"]
+    assert kinds(lambda x: torch.ops.demo.turn(x)) == ["Neg"]
+    assert run("explain", "aten::relu")[0] == 0
+    with pytest.raises(RegistrationError, match=r"two plugins convert 'aten::tanh':\n  two .*\n  symbolic_opset7"):
+        export(torch.tanh, (X,))
+    assert kinds(torch.tanh, plugins=["no:two"]) == ["Tanh"]
+    assert kinds(torch.tanh, prefer=["two"]) == ["Neg"]
+    status, shown = run("explain", "tanh")
+    assert status == 1
+    assert "let it replace the built-in one (prefer=['two'], --prefer two)" in shown
+
+
+def table_for(name, emits):
+    table = OpTable()
+
+    @table.op(name)
+    def converted(g: GraphContext, self: Value) -> Value:
+        return g.op(emits, self)
+
+    return table
+
+
+def test_two_tables_of_one_call():
+    tables = [table_for("demo::negate", "Neg"), table_for("demo::negate", "Abs")]
+    message = r"two plugins convert 'demo::negate':\n  call-0: .*\n  call-1: .*\ngive one of them only, or say which goes first"
+    with pytest.raises(RegistrationError, match=message):
+        export(negate, (X,), plugins=tables)
+    assert kinds(torch.relu, plugins=tables) == ["Relu"]
+    assert kinds(negate, plugins=tables, prefer=["call-1"]) == ["Abs"]
+    assert kinds(negate, plugins=tables, prefer=["call-0"]) == ["Neg"]
+
+
+def test_a_table_of_the_call_goes_before_plugins_that_clash(install):
+    install("one", code("demo::negate"))
+    install("two", code("demo::negate"))
+    assert kinds(negate, plugins=[table_for("demo::negate", "Abs")]) == ["Abs"]
+
+
+def test_two_handlers_for_one_class():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    tables = [OpTable(), OpTable()]
+    for table in tables:
+
+        @table.python_op("Twice")
+        def twice(g: GraphContext, x: Value) -> Value:
+            return g.op("Add", x, x)
+
+    assert kinds(torch.relu, plugins=tables) == ["Relu"]
+    with pytest.raises(RegistrationError, match="two plugins convert 'Twice'"):
+        export(Twice.apply, (X,), plugins=tables)
 
 
 def test_a_preferred_plugin_goes_before_another(install):
@@ -109,25 +177,26 @@ def test_of_two_preferred_plugins_the_first_goes_first(install):
 
 
 @pytest.mark.parametrize(
-    ("one", "two"),
+    ("one", "two", "function"),
     [
-        (code("demo::negate"), code("demo::negate.scaled")),
-        (code("demo::turn"), code("demo::turn_")),
-        (code("demo::turn", table="opset=9"), code("demo::turn", table="opset=13")),
+        (code("demo::negate"), code("demo::negate.scaled"), lambda x: torch.ops.demo.negate.scaled(x, 1.0)),
+        (code("demo::turn"), code("demo::turn_"), lambda x: torch.ops.demo.turn(x)),
+        (code("demo::turn", table="opset=9"), code("demo::turn", table="opset=13"), lambda x: torch.ops.demo.turn(x)),
     ],
     ids=["overload", "in place", "opset"],
 )
-def test_names_that_mean_the_same(install, one, two):
+def test_names_that_mean_the_same(install, one, two, function):
     install("one", one)
     install("two", two)
     with pytest.raises(RegistrationError, match="two plugins convert 'demo::"):
-        export(torch.nn.ReLU(), (X,))
+        export(function, (X,))
 
 
 def test_an_overload_of_a_built_in_operator_is_the_built_ins(install):
     install("one", code("aten::add.Tensor"))
     with pytest.raises(RegistrationError, match=r"symbolic_opset7[\s\S]*OpTable\(replaces=True\)"):
-        export(torch.nn.ReLU(), (X,))
+        export(lambda x: x + x, (X,))
+    assert kinds(torch.nn.ReLU()) == ["Relu"]
 
 
 def test_other_overloads_do_not_clash(install):
@@ -212,10 +281,10 @@ def test_a_range_of_opsets(install, run):
     assert kinds(negate, opset_version=11) == kinds(negate, opset_version=13) == ["Neg"]
     with pytest.raises(UnsupportedOpError, match="opset 11 has it"):
         export(negate, (X,), opset_version=9)
-    with pytest.raises(UnsupportedOpError):
+    with pytest.raises(UnsupportedOpError, match=r"plugin one \(.*\) converts it, but is for opset 11 to 13 only"):
         export(negate, (X,), opset_version=14)
     shown = run("explain", "demo::negate", "--opset", "14")[1]
-    assert re.search(r"nobody converts demo::negate at opset 14[\s\S]*not asked .*plugin is for opset 11, 12, 13 only", shown)
+    assert re.search(r"nobody converts demo::negate at opset 14[\s\S]*not asked .*plugin is for opset 11 to 13 only", shown)
     assert "opsets    11, 12, 13" in run("plugins", "-v")[1]
 
 
@@ -312,6 +381,56 @@ def test_no_plugins_gives_only_built_ins(install, run):
 
 
 # Tables of others
+
+
+def test_a_plugin_cannot_empty_built_in_tables(install):
+    before = (
+        "from onnx_exporter_opsets.symbolic_opset7 import activation\n"
+        "for kind in ('_entries', '_python_ops'): getattr(activation.table, kind).clear()"
+    )
+    install("one", code("demo::negate", before=before))
+    assert "has no attribute 'clear'" in error_of("one")
+    with pytest.warns(ExportWarning, match="'one'"):
+        assert kinds(torch.relu) == ["Relu"]
+    assert kinds(torch.relu) == kinds(torch.relu, plugins=["no:*"]) == ["Relu"]
+
+
+def test_a_failed_plugin_is_warned_of_once(install):
+    install("one", "1 / 0")
+    with pytest.warns(ExportWarning, match="plugin 'one' .* failed to load and is left out: ZeroDivisionError"):
+        export(torch.relu, (X,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        export(torch.relu, (X,))
+
+
+def test_what_stands_by_is_told_by_the_export(install, monkeypatch):
+    install("one", code("demo::negate"))
+    install("two", "1 / 0")
+    install("three", code("demo::negate", requires="onnx_exporter_requires = '>=99'"))
+    monkeypatch.setenv("ONNX_EXPORTER_DISABLE", "one")
+    with pytest.raises(UnsupportedOpError) as caught, pytest.warns(ExportWarning):
+        export(negate, (X,))
+    for line in (
+        "plugin one is disabled (ONNX_EXPORTER_DISABLE) and was not asked",
+        "plugin two failed to load and might: ZeroDivisionError",
+        "plugin three failed to load and might: it works with onnx-exporter >=99",
+    ):
+        assert line in str(caught.value)
+    with pytest.raises(UnsupportedOpError, match=r"all plugins that are not named are left out \(no:\*\): .*two"):
+        export(negate, (X,), plugins=["no:*"])
+
+
+def test_an_operator_is_not_similar_to_itself(install):
+    install("one", code("demo::negate.scaled"))
+    with pytest.raises(UnsupportedOpError) as caught:
+        export(negate, (X,))
+    assert "similar" not in str(caught.value)
+
+
+def test_explain_tells_by_its_exit_code(run):
+    assert run("explain", "aten::relu")[0] == 0
+    assert run("explain", "aten::no_such_operator")[0] == 4
 
 
 def test_a_plugin_cannot_add_to_built_in_tables(install):

@@ -76,7 +76,10 @@ def test_a_broken_plugin_that_was_asked_for_is_an_error(install):
     [
         ("", "implements no hook"),
         ("from onnx_exporter import hookimpl\n@hookimpl\ndef onnx_exporter_tabels(): return []", "onnx_exporter_tabels"),
-        ("from onnx_exporter import hookimpl\n@hookimpl\ndef onnx_exporter_tables(): return [1]", "no OpTable"),
+        (
+            "from onnx_exporter import hookimpl\n@hookimpl\ndef onnx_exporter_tables(): return [1]",
+            "it must return a list of OpTables",
+        ),
         ("onnx_exporter_requires = '>=99'\n" + GOOD, "works with onnx-exporter >=99"),
         ("onnx_exporter_requires = 'soon'\n" + GOOD, "no version specifier"),
         (GOOD.replace("x: Value", "x"), "no annotation"),
@@ -101,9 +104,9 @@ def test_clashing_plugins_are_still_listed(install, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         main()
     shown = capsys.readouterr()
-    assert stopped.value.code == 1
+    assert stopped.value.code == 0
     assert "exporter-plugin-demo" in shown.out
-    assert "two plugins convert 'demo::double'" in shown.err
+    assert "two plugins convert 'demo::double'" in shown.out
 
 
 def test_a_missing_plugin(install):
@@ -166,7 +169,7 @@ def test_two_plugins_with_one_operator(install):
     install("demo", GOOD)
     install("other", GOOD)
     with pytest.raises(RegistrationError, match="two plugins convert 'demo::double'"):
-        export(torch.nn.ReLU(), (torch.ones(2),))
+        export(model, (torch.ones(2),))
     assert export(model, (torch.ones(2),), plugins=["no:other"]).plugins["demo"]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import types
+
+import onnx_ir as ir
 import pytest
 import torch
 
@@ -142,7 +145,7 @@ def test_a_default_that_contradicts_an_argument_tells_whose_it_is(install):
 
 def test_what_can_have_no_default_is_refused(install):
     install("chip", DEFAULTS.format({"plugins": ["other"]}))
-    assert "onnx_exporter_option_defaults gives 'plugins'; a plugin may have defaults for" in state_of("chip").error
+    assert "(exporter-plugin-chip 1.0) gives 'plugins'; a plugin may have defaults for" in state_of("chip").error
 
 
 # What verification needs
@@ -301,11 +304,10 @@ def onnx_exporter_passes(stage):
 """
 ADD_NODE = """
     (output,) = subject.graph.outputs
-    inner = ir.Value(name="inner", type=output.type, shape=output.shape)
-    output.producer().outputs[0].name
-    node = ir.Node("", "Identity", [output], outputs=[ir.Value(name="passed", type=output.type, shape=output.shape)], name="last")
-    subject.graph.append(node)
-    subject.graph.outputs[0] = node.outputs[0]
+    passed = ir.Value(name=output.name, type=output.type, shape=output.shape)
+    output.name = "inner"
+    subject.graph.append(ir.Node("", "Identity", [output], outputs=[passed], name="last"))
+    subject.graph.outputs[0] = passed
 """
 SILU = """
     for node in list(subject.nodes):
@@ -392,3 +394,130 @@ def test_a_plugin_without_hooks_is_reported(install):
     install("demo", "")
     with pytest.warns(ExportWarning, match="implements no hook"):
         export(torch.nn.ReLU(), (X,))
+
+
+# Hooks that are wrong
+
+
+def object_with(**hooks):
+    made = types.SimpleNamespace()
+    for name, function in hooks.items():
+        function.__name__ = f"onnx_exporter_{name}"
+        setattr(made, f"onnx_exporter_{name}", hookimpl(function))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("hooks", "message"),
+    [
+        ({"tables": lambda: 1 / 0}, "onnx_exporter_tables of plugin 'SimpleNamespace' .* failed: ZeroDivisionError"),
+        ({"tables": lambda: OpTable()}, "onnx_exporter_tables .* returned OpTable.*; it must return a list of OpTables"),
+        ({"tables": lambda: [5]}, r"onnx_exporter_tables .* returned \[5\]; it must return a list of OpTables"),
+        ({"passes": lambda stage: 1 / 0}, "onnx_exporter_passes .* failed: ZeroDivisionError"),
+        ({"passes": lambda stage: print}, "onnx_exporter_passes .* returned .*; it must return a list of functions"),
+        ({"passes": lambda stage: ["name"]}, "onnx_exporter_passes .* it must return a list of functions"),
+        ({"option_defaults": lambda: 5}, "onnx_exporter_option_defaults .* returned 5; it must return a dict"),
+        ({"option_defaults": lambda: 1 / 0}, "onnx_exporter_option_defaults .* failed: ZeroDivisionError"),
+        ({"fallback": lambda g, nod: None}, "'SimpleNamespace' .* has a hook that is none of this version: [\\s\\S]*'nod'"),
+        ({"fallbak": lambda g, node: None}, "has a hook that is none of this version: unknown hook 'onnx_exporter_fallbak'"),
+    ],
+)
+def test_a_wrong_hook_is_named(hooks, message):
+    with pytest.raises(PluginError, match=message):
+        export(torch.nn.ReLU(), (X,), plugins=[object_with(**hooks)])
+
+
+@pytest.mark.parametrize(
+    ("give", "message"),
+    [(lambda: 1 / 0, "failed: ZeroDivisionError"), (lambda: [5], r"returned \[5\]; it must return a list of paths and OpRun")],
+)
+def test_wrong_libraries_are_named(give, message):
+    with pytest.raises(PluginError, match=f"onnx_exporter_custom_op_libraries of plugin 'SimpleNamespace' .*{message}"):
+        export(torch.nn.ReLU(), (X,), plugins=[object_with(custom_op_libraries=give)], verify=True)
+
+
+def test_a_hook_without_its_mark():
+    plugin = object_with(option_defaults=lambda: None)
+    plugin.onnx_exporter_tables = lambda: [OpTable()]
+    with pytest.raises(PluginError, match="onnx_exporter_tables of plugin .* is no hook until it is decorated"):
+        export(torch.nn.ReLU(), (X,), plugins=[plugin])
+
+
+@pytest.mark.parametrize("stated", [5, [], {"torch": 2}])
+def test_what_is_no_range_of_versions(stated):
+    plugin = object_with(tables=lambda: None)
+    plugin.onnx_exporter_requires = stated
+    with pytest.raises(PluginError, match="onnx_exporter_requires = .*; it must be a version range"):
+        export(torch.nn.ReLU(), (X,), plugins=[plugin])
+
+
+def test_a_hook_need_not_name_all_that_it_could_get():
+    plugin = object_with(fallback=lambda g: g.pass_through("com.demo::Double"))
+    assert kinds(double, plugins=[plugin]) == ["Double"]
+
+
+@pytest.mark.parametrize("given", ["text", {}, object()])
+def test_what_is_no_result(given):
+    with pytest.raises(SymbolicError, match=r"demo::double: its symbolic function gave \w+; it must give a Value"):
+        export(double, (X,), plugins=[object_with(fallback=lambda g, node: given)])
+
+
+def test_more_results_than_there_are():
+    plugin = object_with(fallback=lambda g, node: [g.op("Neg", g.arguments["x"])] * 2)
+    with pytest.raises(SymbolicError, match=r"demo::double has 1 results, its symbolic function gave 2\n  at "):
+        export(double, (X,), plugins=[plugin])
+
+
+# Passes over the file that do what they must not
+
+
+def with_pass(function):
+    return object_with(passes=lambda stage: [function] if stage == "onnx" else [])
+
+
+def rename_output(model):
+    model.graph.outputs[0].name = "other"
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda model: model.graph.outputs.clear(), r"changed the file's outputs from \['y'\] to \[\]; they must stay"),
+        (rename_output, r"changed the file's outputs from \['y'\] to \['other'\]"),
+        (lambda model: model.graph.inputs.append(ir.Value(name="more")), r"changed the file's inputs from \['x'\] to"),
+        (lambda model: model.opset_imports.update({"": 13}), "changed the file's version of ai.onnx from 18 to 13"),
+        (lambda model: ir.from_proto(ir.to_proto(model)), "returned another model; it must change the one that it is given"),
+    ],
+    ids=["drops", "renames", "adds", "opset", "another"],
+)
+def test_a_pass_keeps_what_the_file_takes_and_gives(function, message):
+    model = torch.nn.ReLU()
+    with pytest.raises(SymbolicError, match=rf"pass .* of plugin 'SimpleNamespace' .* at .*test_hooks.py:\d+ {message}"):
+        export(model, (X,), input_names=["x"], output_names=["y"], plugins=[with_pass(function)])
+
+
+def test_what_a_pass_takes_from_the_metadata_comes_back():
+    def clear(model):
+        model.metadata_props.clear()
+        for node in model.graph:
+            node.metadata_props.clear()
+
+    model = export(torch.nn.ReLU(), (X,), plugins=[with_pass(clear)]).model
+    assert model.metadata_props["onnx_exporter.opset"] == "18"
+    assert model.metadata_props == export(torch.nn.ReLU(), (X,), plugins=[with_pass(id)]).model.metadata_props
+    (node,) = model.graph
+    assert node.metadata_props["onnx_exporter.op"] == "aten::relu"
+    assert "onnx_exporter.edited" not in node.metadata_props
+
+
+def test_what_a_pass_edits_is_noted():
+    def edit(model):
+        next(iter(model.graph)).op_type = "Sigmoid"
+
+    result = export(lambda x: x.relu().tanh(), (X,), plugins=[with_pass(edit)])
+    first, second = result.origins.values()
+    assert (first.plugin, first.op) == ("symbolic_opset7", "aten::relu")
+    assert first.edited.startswith("SimpleNamespace:")
+    assert first.edited.endswith("edit")
+    assert second.edited == ""
+    assert "SimpleNamespace" in result.plugins

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from onnx_exporter import PluginError, UnsupportedOpError, export
+from onnx_exporter import PluginError, RegistrationError, UnsupportedOpError, export
 from onnx_exporter._cli import main
 from onnx_exporter._local_plugins import LOCAL_FILE
 from onnx_exporter._plugins import load_plugins
@@ -117,7 +117,7 @@ def test_a_file_given_to_a_call(demo, tmp_path, code, as_path):
     assert result.model.metadata_props["onnx_exporter.plugin.mine"].startswith("mine.py sha256:")
     with pytest.raises(UnsupportedOpError):
         export(negate, (torch.ones(2),))
-    assert export(negate, (torch.ones(2),), plugins=str(tmp_path / "mine.py")).plugins == {"mine": ""}
+    assert export(negate, (torch.ones(2),), plugins=str(tmp_path / "mine.py")).plugins == {"mine": result.plugins["mine"]}
 
 
 def test_a_file_is_imported_once_and_those_of_one_name_are_told_apart(demo, tmp_path):
@@ -256,7 +256,7 @@ def test_scripts_on_the_command_line(tmp_path):
 def test_a_file_does_not_take_the_name_of_a_module(demo, tmp_path):
     (tmp_path / "wave.py").write_text(TABLE)
     assert "wave" not in sys.modules
-    assert export(negate, (torch.ones(2),), plugins=[tmp_path / "wave.py"]).plugins == {"wave": ""}
+    assert export(negate, (torch.ones(2),), plugins=[tmp_path / "wave.py"]).plugins.keys() == {"wave"}
     assert "wave" not in sys.modules
 
 
@@ -274,3 +274,67 @@ def test_the_environment_bounds_files_that_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("ONNX_EXPORTER_PLUGINS", "acme")
     with pytest.raises(PluginError, match=r"plugin 'mine' was asked for, but is disabled \(not in ONNX_EXPORTER_PLUGINS\)"):
         load_plugins([tmp_path / "mine.py"])
+
+
+# A file that changes, and which goes first
+
+
+def emits(operator):
+    return TABLE.replace('"Neg"', f'"{operator}"')
+
+
+def kinds(**options):
+    return [node.op_type for node in export(negate, (torch.ones(2),), **options).model.graph]
+
+
+def test_a_file_that_has_changed_is_read_again(demo, tmp_path):
+    path = tmp_path / "mine_changes.py"
+    path.write_text(emits("Neg"))
+    assert kinds(plugins=[path]) == ["Neg"]
+    module = sys.modules["mine_changes"]
+    assert kinds(plugins=[path]) == ["Neg"]
+    assert sys.modules["mine_changes"] is module
+    path.write_text(emits("Abs"))  # of the same length, within a second
+    assert kinds(plugins=[path]) == ["Abs"]
+    assert sys.modules["mine_changes"] is not module
+
+
+def test_a_file_that_failed_is_read_again(demo, tmp_path):
+    path = tmp_path / "mine_fails.py"
+    path.write_text(emits("Neg"))
+    assert kinds(plugins=[path]) == ["Neg"]
+    for wrong in ("1 / 0", "onnx_exporter_requires = '>=9'\n" + emits("Neg")):
+        path.write_text(wrong)
+        with pytest.raises(PluginError, match="mine_fails.py' failed to load: (ZeroDivisionError|it works with)"):
+            kinds(plugins=[path])
+    path.write_text("onnx_exporter_requires = '>=0.1'\n" + emits("Abs"))
+    assert kinds(plugins=[path]) == ["Abs"]
+
+
+def test_two_files_for_one_operator(demo, tmp_path):
+    one, two = tmp_path / "mine_one.py", tmp_path / "mine_two.py"
+    one.write_text(emits("Neg"))
+    two.write_text(emits("Abs"))
+    with pytest.raises(RegistrationError, match=r"two plugins convert 'demo::negate':\n  mine_one: .*\n  mine_two: "):
+        kinds(plugins=[one, two])
+    assert kinds(plugins=[one, two], prefer=["mine_two"]) == ["Abs"]
+    assert kinds(plugins=[one, two], prefer="mine_one") == ["Neg"]
+    assert kinds(plugins=[one], prefer=[str(two)]) == ["Abs"]
+
+
+@pytest.mark.parametrize("name", ["./", "./mine", "mine/"])
+def test_a_path_is_no_name_to_install(name):
+    with pytest.raises(PluginError, match="a file that holds a plugin is given by its path, which ends in .py") as caught:
+        load_plugins([name])
+    assert "pip install" not in str(caught.value)
+
+
+def test_what_is_left_out_is_not_recommended():
+    with pytest.raises(PluginError, match="no plugin named 'absent'") as caught:
+        load_plugins(["no:absent"])
+    assert "pip install" not in str(caught.value)
+
+
+def test_what_can_be_preferred():
+    with pytest.raises(PluginError, match=r"prefer has 5; it takes names of plugins and .py files"):
+        load_plugins([], [5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def new_plugin(tmp_path, monkeypatch, capsys):
 
 
 def files_in(folder: Path) -> dict[str, str]:
-    ignored = ("__pycache__", ".pytest_cache", "egg-info")
+    ignored = ("__pycache__", "_cache", "egg-info")
     paths = [path for path in folder.rglob("*") if path.is_file() and not any(part.endswith(ignored) for part in path.parts)]
     return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
 
@@ -45,7 +46,7 @@ def test_a_distribution_of_its_own(new_plugin, tmp_path):
     folder = tmp_path / "exporter-plugin-my-ops"
     files = files_in(folder)
     assert set(files) == {
-        "pyproject.toml", "README.md", ".github/workflows/test.yml", "examples/model.py", "tests/test_my_ops.py",
+        ".gitignore", "pyproject.toml", "README.md", ".github/workflows/test.yml", "examples/model.py", "tests/test_my_ops.py",
         *(f"exporter_plugin_my_ops/{name}" for name in ("__init__.py", "vendor.py", "reference.py", "functions.py", "py.typed")),
     }  # fmt: skip
     project = files["pyproject.toml"]
@@ -83,7 +84,9 @@ def test_nothing_is_overwritten(new_plugin, tmp_path):
     assert not (tmp_path / "pyproject.toml").exists()
 
 
-@pytest.mark.parametrize("name", ["1foo", "foo-bar", "foo bar", "Foo", "föö", "class", "_foo", "foo_", "", "../foo", "foo.bar"])
+@pytest.mark.parametrize(
+    "name", ["1foo", "foo-bar", "foo bar", "Foo", "föö", "class", "_foo", "foo_", "", "../foo", "foo.bar", "foo__bar"]
+)
 def test_names_that_are_none(new_plugin, tmp_path, name):
     status, shown = new_plugin(name)
     assert status == 2
@@ -95,9 +98,15 @@ def test_names_that_are_none(new_plugin, tmp_path, name):
     ("arguments", "message"),
     [
         (["aten"], "is a name of PyTorch's or of the exporter's"),
+        (["quantized"], "is a name of PyTorch's or of the exporter's"),
+        (["load_library"], "is a name of PyTorch's or of the exporter's"),
+        (["a" * 51], "it has 51 letters, 50 are the most"),
         (["symbolic_opset7"], "is a name of PyTorch's or of the exporter's"),
         (["acme"], "there is a plugin 'acme' (exporter-plugin-acme"),
         (["foo", "--domain", "ai.onnx"], "is no domain of one's own; write it like com.foo"),
+        (["foo", "--domain", "onnx"], "is no domain of one's own"),
+        (["foo", "--domain", "com.microsoft"], "is no domain of one's own"),
+        (["foo", "--domain", "org.pytorch.aten"], "is no domain of one's own"),
         (["foo", "--domain", ""], "is no domain of one's own"),
         (["foo", "--domain", "com.foo'"], "is no domain of one's own"),
     ],
@@ -109,8 +118,44 @@ def test_what_is_taken(new_plugin, tmp_path, arguments, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_link_to_nowhere_is_something_that_exists(new_plugin, tmp_path):
+    (tmp_path / "exporter-plugin-foo").symlink_to(tmp_path / "nowhere")
+    status, shown = new_plugin("foo")
+    assert status == 2
+    assert "exporter-plugin-foo exists already" in shown
+    (tmp_path / "README.md").symlink_to(tmp_path / "nowhere")
+    assert new_plugin("foo", "--here")[0] == 2
+
+
 def test_a_folder_that_cannot_be_written(new_plugin, tmp_path):
     (tmp_path / "tests").write_text("a file where a folder must be")
     status, shown = new_plugin("foo", "--here")
     assert status == 1
-    assert "cannot write" in shown
+    assert "cannot write into" in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["tests"]
+
+
+@pytest.mark.parametrize("arguments", [["foo"], ["foo", "--here"]])
+def test_all_is_written_or_nothing(new_plugin, tmp_path, monkeypatch, arguments):
+    written = Path.rename
+
+    def rename(path, target):
+        if path.name in ("README.md", "made"):
+            raise OSError(28, "No space left on device", str(target))
+        return written(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    status, shown = new_plugin(*arguments)
+    assert status == 1
+    assert "No space left on device" in shown
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_what_is_written_is_clean(new_plugin, tmp_path):
+    """By the linter, the formatter and the type checker as they come."""
+    assert new_plugin("my_ops")[0] == 0
+    folder = tmp_path / "exporter-plugin-my-ops"
+    commands = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy", "--strict", "exporter_plugin_my_ops"]]
+    for module, *arguments in commands:
+        done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr

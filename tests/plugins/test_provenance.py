@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -10,7 +11,15 @@ import onnx_ir as ir
 import pytest
 import torch
 
-from onnx_exporter import ArgumentError, OperatorExportTypes, OpTable, export, register_custom_op_symbolic
+from onnx_exporter import (
+    ArgumentError,
+    GraphContext,
+    OperatorExportTypes,
+    OpTable,
+    Value,
+    export,
+    register_custom_op_symbolic,
+)
 from onnx_exporter import unregister_custom_op_symbolic as unregister
 from onnx_exporter._cli import main
 from onnx_exporter._nodes import nodes_of
@@ -171,10 +180,45 @@ def test_the_file_says_how_to_make_it_again(tmp_path):
     assert facts["onnx_exporter.version"] == core_version()
     assert facts["onnx_exporter.torch"] == torch.__version__
     assert facts["onnx_exporter.opset"] == "17"
-    assert facts["onnx_exporter.plugin.acme"] == "exporter-plugin-acme 0.1.0"
+    assert not any(key.startswith("onnx_exporter.plugin.") for key in facts)  # those that are installed have made nothing
     assert facts["author"] == "me"
     named = export(Layers(), (X,), plugins=["horizon"]).model.metadata_props  # its passes and option defaults have acted
     assert named["onnx_exporter.plugin.horizon"] == "exporter-plugin-horizon 0.1.0 (named)"
+
+
+def test_whatever_made_a_node_is_in_the_metadata(tmp_path):
+    (tmp_path / "relus_of_mine.py").write_text(
+        "from onnx_exporter import GraphContext, OpTable, Value\ntable = OpTable()\n@table.op('aten::relu')\n"
+        "def relu(g: GraphContext, self: Value) -> Value: return g.op('Neg', self)"
+    )
+    result = export(torch.relu, (X,), plugins=[tmp_path / "relus_of_mine.py"])
+    said = result.model.metadata_props["onnx_exporter.plugin.relus_of_mine"]
+    (node,) = result.model.graph
+    assert said == f"relus_of_mine.py {node.metadata_props['onnx_exporter.plugin_version']}"
+    assert re.fullmatch(r"relus_of_mine.py sha256:[0-9a-f]{16}", said)
+    said = export(torch.relu, (X,), plugins=[vendor_table()]).model.metadata_props["onnx_exporter.plugin.call-0"]
+    assert re.fullmatch(r"table made at .*test_provenance.py:\d+", said)
+
+
+def test_who_asked_for_a_node_that_another_made():
+    table = OpTable()
+
+    @table.op("aten::relu")
+    def relu(g: GraphContext, self: Value) -> Value:
+        return g.call("aten::mul", self, g.call("aten::sigmoid", self))
+
+    @table.op("aten::sigmoid")
+    def sigmoid(g: GraphContext, self: Value) -> Value:
+        return g.previous(self)
+
+    result = export(torch.relu, (X,), plugins=[table])
+    outer = f"call-0:{relu.__module__}.relu"
+    origins = {node.op_type: result.origins[node.name] for node in result.model.graph}
+    assert origins["Mul"].plugin == "symbolic_opset7"
+    assert origins["Mul"].via == outer
+    assert origins["Sigmoid"].via == f"{outer} > call-0:{relu.__module__}.sigmoid"
+    assert set(result.plugins) == {"symbolic_opset7", "call-0"}
+    assert "onnx_exporter.plugin.call-0" in result.model.metadata_props
 
 
 @pytest.mark.parametrize("key", ["onnx_exporter.version", "onnx_exporter.plugin.mine"])
@@ -211,14 +255,14 @@ def rows(text: str, header: str) -> dict[str, str]:
 
 
 def test_show(show, tmp_path):
-    export(Layers(), (X,), tmp_path / "m.onnx", opset_version=17, dynamic_axes={"x": {0: "batch"}})
+    export(Layers(), (X,), tmp_path / "m.onnx", opset_version=17, dynamic_axes={"x": {0: "batch"}}, prefer=["acme"])
     status, text = show(tmp_path / "m.onnx")
     assert status == 0
     assert f"onnx-exporter {core_version()}, main_graph, IR version 8" in text
     for line in (
         f"torch                {torch.__version__}",
         "opsets               ai.onnx 17",
-        "plugin acme          exporter-plugin-acme 0.1.0",
+        "plugin acme          exporter-plugin-acme 0.1.0 (preferred)",
     ):
         assert line in text
     plugins, modules = rows(text, "plugin"), rows(text, "module")

@@ -178,7 +178,8 @@ def test_a_result_of_two_types_is_refused_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "message"), [(KeepsAndWrites(), "that a list holds"), (WritesAnElement(), "that is read later|that comes from a list")]
+    ("model", "message"),
+    [(KeepsAndWrites(), "that a list holds"), (WritesAnElement(), "that is read later|that comes from a list")],
 )
 def test_a_write_that_a_list_should_see_is_refused(model: nn.Module, message: str) -> None:
     with pytest.raises(UnsupportedOpError, match=rf"test_refusals.py:\d+[\s\S]*{message}"):

@@ -10,16 +10,20 @@ import torch
 
 from onnx_exporter._cli._options import opset_option, plugin_options
 from onnx_exporter._options import DEFAULT_OPSET
-from onnx_exporter._plugins import PluginSet, load_plugins
-from onnx_exporter._registry import Candidate, Registry, functional_name
+from onnx_exporter._plugins import load_plugins
+from onnx_exporter._registry import Candidate, Registry, functional_name, ranges
+from onnx_exporter.errors import RegistrationError
 
 
 @click.command()
 @click.argument("operator")
 @opset_option
 @plugin_options
-def explain(operator: str, opset: int | None, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> None:
-    """Tells who converts OPERATOR (such as aten::elu or aten::max.dim), who else could, and what to do if nobody does."""
+def explain(operator: str, opset: int | None, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> int:
+    """Tells who converts OPERATOR (such as aten::elu or aten::max.dim), who else could, and what to do if nobody does.
+
+    Exit codes: 0 somebody converts it, 1 two plugins claim it, 4 nobody converts it.
+    """
     if "::" not in operator:
         operator = f"aten::{operator}"
     plugins = load_plugins(plugin, prefer)
@@ -34,26 +38,47 @@ def explain(operator: str, opset: int | None, plugin: tuple[str, ...], prefer: t
         name = functional
     overloads = [overload] if overload else ["", *_registered_overloads(registry, name)]
     found = False
+    clashes: dict[str, None] = {}
     for each in overloads:
-        candidates = registry.candidates(name, each, opset)
+        try:
+            candidates = registry.candidates(name, each, opset)
+        except RegistrationError as error:
+            clashes[str(error)] = None
+            continue
         own = [item for item in candidates if not each or overload or item.entry.name.endswith(f".{each}")]
         if own:
             found = True
             _show(f"{name}.{each}" if each else name, opset, candidates)
-    rule = registry.passthrough(name, opset)
-    if rule is not None:
-        click.echo(f"{operator} falls through into domain {rule[0].domain!r} version {rule[0].version} (plugin {rule[1]})")
-        found = True
-    if not found:
-        _show_nobody(operator, name, overload, opset, plugins)
+    try:
+        rule = registry.passthrough(name, opset)
+    except RegistrationError as error:
+        clashes[str(error)] = None
+    else:
+        if rule is not None:
+            click.echo(f"{operator} falls through into domain {rule[0].domain!r} version {rule[0].version} (plugin {rule[1]})")
+            found = True
+    for clash in clashes:
+        click.echo(clash)
+    later = registry.available_from(name, overload, opset)
+    if found and later is not None and not clashes and not registry.candidates(name, overload, opset):
+        click.echo(f"{operator} in general: opset {later} has it: export with --opset {later}")
+    if not found and not clashes:
+        _show_nobody(operator, name, overload, opset, registry)
     for item in dict.fromkeys(item for each in overloads for item in registry.waiting(name, each, opset)):
         click.echo(f"  would replace {_line(item)}; only with --prefer {item.provider.name}")
     for item in dict.fromkeys(item for each in overloads for item in registry.out_of_range(name, each, opset)):
-        opsets = ", ".join(map(str, sorted(item.provider.opsets)))
+        opsets = ranges(item.provider.opsets)
         click.echo(f"  not asked     {_line(item)}; its plugin is for opset {opsets} only")
     for provider in registry.providers:
         if provider.fallback is not None and not found:
             click.echo(f"  asked last    the hook onnx_exporter_fallback of plugin {provider}")
+    if clashes:
+        return _TWO_CLAIM_IT
+    return 0 if found else _NOBODY_CONVERTS_IT
+
+
+_TWO_CLAIM_IT, _NOBODY_CONVERTS_IT = 1, 4
+"""Exit codes, those with which an export of the operator ends."""
 
 
 def _registered_overloads(registry: Registry, name: str) -> list[str]:
@@ -76,25 +101,21 @@ def _line(item: Candidate) -> str:
     return f"{entry.name} from opset {entry.opset}: {entry.title}, plugin {item.provider}, {entry.place}"
 
 
-def _show_nobody(operator: str, name: str, overload: str, opset: int, plugins: PluginSet) -> None:
+def _show_nobody(operator: str, name: str, overload: str, opset: int, registry: Registry) -> None:
     """What to do about an operator that nobody converts."""
-    registry = plugins.registry
     click.echo(f"nobody converts {operator} at opset {opset}")
     later = registry.available_from(name, overload, opset)
     if later is not None:
         click.echo(f"  opset {later} has it: export with --opset {later}")
-    for item in plugins.plugins:
-        if item.error:
-            click.echo(f"  plugin {item.info.name} failed to load and might: {item.error}")
-        elif item.disabled and not item.info.is_builtin:
-            click.echo(f"  plugin {item.info.name} is disabled ({item.disabled}) and was not asked")
+    for line in registry.absent:
+        click.echo(f"  {line}")
     schemas = _schemas(name)
     for schema in schemas[:6]:
         click.echo(f"  schema        {schema}")
     if not schemas:
         click.echo("  PyTorch knows no operator of this name (is the library that defines it imported?)")
     namespace = name.partition("::")[0]
-    close = [other for other in registry.close_names(name) if other != name]
+    close = registry.close_names(name)
     if close:
         click.echo(f"  similar       {', '.join(close)}")
     if later is None and namespace == "aten":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
+import tempfile
 from pathlib import Path
 
 import click
+import torch
 from packaging.version import Version
 
 from onnx_exporter._discovery import installed_plugins
@@ -15,6 +18,7 @@ from onnx_exporter.errors import ArgumentError, WriteError
 
 _TEMPLATE = Path(__file__).parent / "template"
 _FILES = {
+    "gitignore": ".gitignore",
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
     "test.yml": ".github/workflows/test.yml",
@@ -27,8 +31,14 @@ _FILES = {
 }
 """Where each template goes."""
 
-_TAKEN = frozenset({"aten", "prim", "prims", "onnx", "torch", "higher_order", "local", "call"})
-"""Names that are PyTorch's, as namespaces of operators, or the exporter's."""
+_TAKEN = frozenset({"onnx", "torch", "higher_order", "local", "call", "mkldnn", "symm_mem", "xnnpack"})
+"""Names that are the exporter's, and PyTorch's in some builds, besides those that its operators have here."""
+
+_DOMAINS_OF_OTHERS = ("ai.onnx", "onnx", "com.microsoft", "org.pytorch")
+"""Domains that are others', with all below them."""
+
+_LONGEST = 50
+"""Letters of a name: files and folders that are named after it must fit every file system."""
 
 
 @click.command("new-plugin")
@@ -42,7 +52,8 @@ def new_plugin(name: str, domain: str | None, here: bool) -> None:
     """
     _check_name(name)
     domain = f"com.{name}" if domain is None else domain
-    if not re.fullmatch(r"[A-Za-z][\w-]*(\.[A-Za-z][\w-]*)*", domain, re.ASCII) or domain.startswith("ai.onnx"):
+    is_domain = re.fullmatch(r"[A-Za-z][\w-]*(\.[A-Za-z][\w-]*)*", domain, re.ASCII)
+    if not is_domain or any(f"{domain}.".startswith(f"{other}.") for other in _DOMAINS_OF_OTHERS):
         raise ArgumentError(f"--domain {domain!r} is no domain of one's own; write it like com.{name}")
     folder = Path() if here else Path(f"exporter-plugin-{name.replace('_', '-')}")
     write(folder, render(name, domain), may_exist=here)
@@ -90,23 +101,42 @@ def write(folder: Path, files: dict[str, str], *, may_exist: bool) -> None:
         ArgumentError: If the folder (or, where it may exist, one of the files) is there already.
         WriteError: If they cannot be written.
     """
-    if not may_exist and folder.exists():
+    if not may_exist and os.path.lexists(folder):
         raise ArgumentError(f"{folder} exists already, and nothing is overwritten; move it away or choose another name")
-    if there := [name for name in files if (folder / name).exists()]:
+    if there := [name for name in files if os.path.lexists(folder / name)]:
         raise ArgumentError(f"{', '.join(sorted(there))} exists already, and nothing is overwritten")
+    for parent in sorted({parent for name in files for parent in (folder / name).parents}):
+        if os.path.lexists(parent) and not parent.is_dir():
+            raise WriteError(f"cannot write into {parent}: it is no folder")
+    moved: list[Path] = []
     try:
-        for name, text in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        # Whole or not at all: everything is written elsewhere on the same disk, then moved.
+        with tempfile.TemporaryDirectory(dir=folder if may_exist else folder.parent, prefix=".new-plugin-") as temporary:
+            made = Path(temporary) / "made"
+            for name, text in files.items():
+                path = made / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            if not may_exist:
+                made.rename(folder)
+                return
+            for name in files:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                moved.append((made / name).rename(folder / name))
     except OSError as error:
+        for path in moved:
+            path.unlink()
         raise WriteError(f"cannot write {error.filename}: {error.strerror}") from error
 
 
 def _check_name(name: str) -> None:
-    if not re.fullmatch(r"[a-z]([a-z0-9_]*[a-z0-9])?", name) or keyword.iskeyword(name):
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise ArgumentError(f"{name!r} cannot be a plugin's name; it must be an identifier in lower case, such as foo or my_ops")
-    if name in _TAKEN or name.startswith("symbolic_opset"):
-        raise ArgumentError(f"{name!r} is a name of PyTorch's or of the exporter's; choose another")
-    if (other := installed_plugins().get(name)) is not None:
+    if len(name) > _LONGEST:
+        raise ArgumentError(f"{name!r} cannot be a plugin's name; it has {len(name)} letters, {_LONGEST} are the most")
+    other = installed_plugins().get(name)
+    if other is not None and not other.is_builtin:
         raise ArgumentError(f"there is a plugin {other} installed already; choose another name")
+    own = {operator.partition("::")[0] for operator in torch._C._dispatch_get_all_op_names()}
+    if name in own | _TAKEN or hasattr(torch.ops.__class__, name) or name.startswith("symbolic_opset"):
+        raise ArgumentError(f"{name!r} is a name of PyTorch's or of the exporter's; choose another")

@@ -25,13 +25,16 @@ def ops(pattern: str, opset: int | None, plugin: tuple[str, ...], prefer: tuple[
     for column in ("operator", "from opset", "changed at", "plugin"):
         table.add_column(column)
     count = 0
-    for name, candidates in load_plugins(plugin, prefer).registry.operators():
+    registry = load_plugins(plugin, prefer).registry
+    clashes = registry.clashes()
+    for name, candidates in registry.operators():
         usable = [item for item in candidates if opset is None or item.entry.opset <= opset]
         if not usable or not fnmatchcase(name, pattern):
             continue
         opsets = sorted({item.entry.opset for item in usable})
         later = ", ".join(map(str, opsets[1:]))
-        table.add_row(name, str(opsets[0]), later, usable[0].provider.name)
+        claimed = [item.provider.name for item in usable[: 2 if name in clashes else 1]]
+        table.add_row(name, str(opsets[0]), later, " and ".join(claimed))
         count += 1
     console = table_console()
     if count:

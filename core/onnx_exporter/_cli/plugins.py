@@ -25,11 +25,11 @@ def plugins(verbose: bool, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> 
     found = plugin_set.plugins
     shown = [item for item in found if verbose or not item.info.is_builtin]
     table = Table(box=None, pad_edge=False)
-    for column in ("plugin", "distribution", "version", "operators", "state", *(("entry point", "load ms") if verbose else ())):
+    for column in ("plugin", "distribution", "version", "contributes", "state", *(("entry point", "load ms") if verbose else ())):
         table.add_column(column, overflow="fold")
     for item in shown:
         info = item.info
-        row = [info.name, info.distribution, info.version, str(_count(item)), _state(item)]
+        row = [info.name, info.distribution, info.version, _counts(item), _state(item)]
         table.add_row(*row, *((info.target, f"{item.seconds * 1000:.1f}") if verbose else ()))
     console = table_console()
     if shown:
@@ -44,15 +44,24 @@ def plugins(verbose: bool, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> 
         console.print(f"{builtin} opset packages are built in; --verbose shows them", highlight=False)
     if Path(LOCAL_FILE).is_file() and not any(Path(item.info.target).resolve() == Path(LOCAL_FILE).resolve() for item in found):
         click.echo(f"{LOCAL_FILE} here is a plugin for exports of the files beside it; -p ./{LOCAL_FILE} shows it")
-    _ = plugin_set.registry  # raises if two of them claim one operator
+    for clash in dict.fromkeys(plugin_set.registry.clashes().values()):
+        click.echo(f"\n{clash}")
 
 
-def _count(plugin: LoadedPlugin) -> int:
-    if plugin.provider is None:
-        return 0
-    return sum(len(table.entries) + len(table.python_ops) + len(table.passthroughs) for table in plugin.provider.tables) + len(
-        plugin.provider.entries
-    )
+def _counts(plugin: LoadedPlugin) -> str:
+    """How many of what its tables hold: names of operators, classes, rules; "-" for none."""
+    provider = plugin.provider
+    if provider is None:
+        return "-"
+    names = {entry.name for table in provider.tables for entry in table} | {entry.name for entry in provider.entries}
+    classes = {name for table in provider.tables for name in table.python_ops}
+    rules = [rule for table in provider.tables for rule in table.passthroughs]
+    counts = (("operator", len(names)), ("class", len(classes)), ("rule", len(rules)))
+    return ", ".join(f"{count} {_plural(kind, count)}" for kind, count in counts if count) or "-"
+
+
+def _plural(kind: str, count: int) -> str:
+    return kind if count == 1 else f"{kind}{'es' if kind.endswith('s') else 's'}"
 
 
 def _state(plugin: LoadedPlugin) -> str:

@@ -5,8 +5,6 @@ A float is a double, as in Python. Which overload of an operator a capture chose
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
@@ -70,6 +68,12 @@ def remainder(g: GraphContext, a: Value, b: Value) -> Value:
     """``aten::remainder.int(int a, int b)``: as remainder of tensors."""
     a, b = _common(g, a, b)
     return g.call("aten::remainder", a, b)
+
+
+@table.op(*_pairs("aten::divmod"))
+def divmod_(g: GraphContext, x: Value, y: Value) -> tuple[Value, Value]:
+    """``aten::divmod.int(int x, int y)``: the quotient rounded down, and as remainder of tensors."""
+    return floordiv(g, x, y), remainder(g, x, y)
 
 
 @table.op(*_pairs("aten::pow"), "aten::pow.Scalar_Scalar", "aten::pow.int_to_int")
@@ -208,28 +212,3 @@ def item(g: GraphContext, self: Value) -> Value:
     if self.dtype is torch.bool:
         return single
     return emit.cast(g, single, torch.float64 if dtypes.is_floating(self.dtype) else torch.int64)
-
-
-@table.op(*_unary("aten::sqrt"))
-def sqrt(g: GraphContext, a: Value) -> Value:
-    """``aten::sqrt.int(int a)``: Sqrt of a double."""
-    return g.op("Sqrt", emit.cast(g, a, torch.float64))
-
-
-@table.op(*_unary("aten::exp"))
-def exp(g: GraphContext, a: Value) -> Value:
-    """``aten::exp.int(int a)``: Exp of a double."""
-    return g.op("Exp", emit.cast(g, a, torch.float64))
-
-
-@table.op(*_unary("aten::log"))
-def log(g: GraphContext, a: Value) -> Value:
-    """``aten::log.int(int a)``: Log of a double."""
-    return g.op("Log", emit.cast(g, a, torch.float64))
-
-
-@table.op(*_unary("aten::log2"))
-def log2(g: GraphContext, a: Value) -> Value:
-    """``aten::log2.int(int a)``: Log of a double, and Div."""
-    x = g.op("Log", emit.cast(g, a, torch.float64))
-    return g.op("Div", x, g.constant(math.log(2), like=x))

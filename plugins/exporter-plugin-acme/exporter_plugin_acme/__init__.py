@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from exporter_plugin_acme import functions, vendor
 from onnx_exporter import GraphContext, OpTable, Value, hookimpl
+
+from exporter_plugin_acme import functions, vendor
 
 onnx_exporter_requires = ">=0.1,<1"
 

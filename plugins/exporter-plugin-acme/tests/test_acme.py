@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from onnx_exporter import export, installed_plugins
 from onnx_exporter.testing import OpCase, expand, opset_range
 
