@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from onnx_exporter._engine import Engine
 
 _FIRST_WITH_UNEQUAL_SHAPES = 11
+_FIRST_WITH_UNKNOWN_RANKS = 13
 _FIRST_WITH_LISTS = 13
 _FIRST_WITH_IDENTITY_OF_LISTS = 14
 
@@ -70,6 +71,8 @@ def convert_if(engine: Engine, node: SourceNode) -> Sequence[Value] | None:
         return None
     if engine.builder.opset < _FIRST_WITH_UNEQUAL_SHAPES:
         _hide_unequal_sizes(engine, test, *branches)
+    elif engine.builder.opset < _FIRST_WITH_UNKNOWN_RANKS:
+        _hide_ranks(engine, test, *branches)
     made: Value | tuple[Value, ...] = context.op(
         "If", test, outputs=len(node.outputs), then_branch=graphs[0], else_branch=graphs[1]
     )
@@ -107,15 +110,34 @@ def _hide_unequal_sizes(engine: Engine, test: Value, first: ir.Graph, second: ir
                 _hide_sizes(engine.builder, graph, index, Value(value), test, runs_if=graph is first)
 
 
-def _hide_sizes(builder: Builder, graph: ir.Graph, index: int, value: Value, test: Value, *, runs_if: bool) -> None:
-    """Multiplies the shape by what is 1 where the branch runs, which no runtime knows before."""
+def _hide_ranks(engine: Engine, test: Value, first: ir.Graph, second: ir.Graph) -> None:
+    """Has a branch give a result by a Reshape where inference would give the If its rank, though the other's is not known."""
+    for index, (one, other) in enumerate(zip(first.outputs, second.outputs, strict=True)):
+        if (one.shape is None) is (other.shape is None):
+            continue
+        graph, value = (second, other) if one.shape is None else (first, one)
+        _hide_sizes(engine.builder, graph, index, Value(value), test, runs_if=graph is first, rank=True)
+
+
+def _hide_sizes(
+    builder: Builder, graph: ir.Graph, index: int, value: Value, test: Value, *, runs_if: bool, rank: bool = False
+) -> None:
+    """Multiplies the shape, or if `rank` its length, by what is 1 where the branch runs, which no runtime knows before."""
     with builder.block() as nodes:
         holds = test if runs_if else builder.add("Not", [test], {})[0]
         (one,) = builder.add("Cast", [holds], {"to": int(ir.DataType.INT64)}, fold=False)
-        (shape,) = builder.add("Mul", [builder.add("Shape", [value], {}, fold=False)[0], one], {}, fold=False)
-        (hidden,) = builder.add("Reshape", [value, shape], {}, fold=False)
-    hidden.ir.shape = ir.Shape([ir.SymbolicDim(None)] * (value.rank or 0))
-    name_unknown(hidden, builder)
+        (shape,) = builder.add("Shape", [value], {}, fold=False)
+        (factors,) = builder.add("Shape", [shape], {}, fold=False) if rank else [shape]
+        (wanted,) = builder.add("Mul", [factors, one], {}, fold=False)
+        if rank:
+            (begin,) = builder.add("Sub", [wanted, wanted], {}, fold=False)
+            (wanted,) = builder.add("Slice", [shape, begin, wanted], {}, fold=False)
+        (hidden,) = builder.add("Reshape", [value, wanted], {}, fold=False)
+    if rank:
+        hidden.ir.shape = None
+    else:
+        hidden.ir.shape = ir.Shape([ir.SymbolicDim(None)] * (value.rank or 0))
+        name_unknown(hidden, builder)
     graph.extend(nodes)
     graph.outputs[index] = hidden.ir
 

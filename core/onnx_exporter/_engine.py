@@ -206,6 +206,8 @@ class Engine:
         """A function for all overloads need not fit each of them; one for this overload must."""
         message = f"parameter {name!r} is no argument of {node.qualified_name}"
         if node.overload and candidate.entry.name == node.op:
+            if node.schema is not None and not any("Tensor" in str(item.type) for item in node.schema.arguments):
+                raise Unsupported("it takes tensors, and here are numbers that the data decide; compute it of a tensor")
             raise Unsupported(message)
         raise symbolic_error(node, arguments, candidate.full_name, TypeError(message))
 

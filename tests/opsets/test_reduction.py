@@ -32,6 +32,8 @@ CASES = [
     OpCase("aten::sum", lambda x: x.sum(0, dtype=torch.float64), (X,), CHANGES, label="dtype", captures=TRACE),
     OpCase("aten::sum", lambda x: x.sum(-1, keepdim=True), (ZERO,), CHANGES, label="rank0", captures=TRACE),
     OpCase("aten::mean", lambda x: x.mean((1, 2)), (X,), CHANGES, BATCH, OTHER, emits={"ReduceMean"}),
+    OpCase("aten::mean", lambda x: (x.mean(-1), x.mean(0, keepdim=True)), (ZERO,), CHANGES, label="rank0", captures=TRACE),
+    OpCase("aten::var_mean", lambda x: torch.var_mean(x, 0, correction=0), (ZERO,), CHANGES, label="rank0", captures=TRACE),
     OpCase("aten::mean", lambda x: x.mean(-1, keepdim=True), (X,), CHANGES, label="keepdim", captures=TRACE),
     OpCase("aten::mean", lambda x: x.mean(), (X,), CHANGES, label="all", captures=TRACE),
     OpCase("aten::mean", lambda x: x.mean(0, dtype=torch.float32), (INTS,), CHANGES, label="dtype", captures=TRACE),

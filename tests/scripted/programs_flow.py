@@ -321,3 +321,26 @@ class Greedy(nn.Module):
             if bool((token == 3).all()):
                 break
         return torch.stack(tokens, 1)
+
+
+class StepByData(nn.Module):
+    """A range up or down, as the data decide."""
+
+    def forward(self, x: Tensor, first: int, last: int, step: int) -> Tensor:
+        for i in range(first, last, step):
+            x = x * 0.5 + i
+        return x
+
+
+class SeveralRanks(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        total = x.sum()
+        if bool(total > 100):
+            y = x * 2
+        elif bool(total > 10):
+            y = total
+        elif bool(total > 0):
+            y = x.t()
+        else:
+            y = x[0]
+        return y

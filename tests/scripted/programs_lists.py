@@ -325,3 +325,16 @@ class ScriptedWithTraced(nn.Module):
         for _ in range(n):
             x = self.inner(x) - 0.1
         return x
+
+
+class Repeated(nn.Module):
+    """Lists of unknown length that are repeated."""
+
+    def forward(self, x: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
+        rows: list[Tensor] = []
+        numbers: list[int] = []
+        for i in range(n):
+            rows.append(x * i)
+            numbers.append(i * i)
+        twice = numbers * 2
+        return torch.stack(rows * 2), torch.tensor(twice), twice[-1] + sum(twice)

@@ -54,3 +54,18 @@ class OfItems(nn.Module):
     def forward(self, x: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         exact = x.to(torch.float64)
         return exact * math.exp(counts[0].item()), exact * math.sin(x[0, 0].item()), counts * math.ceil(x[0, 0].item())
+
+
+class FiltersNumbers(nn.Module):
+    """Numbers that the data choose, repeated, and one of them removed."""
+
+    def forward(self, x: Tensor, n: int) -> tuple[Tensor, int]:
+        kept: list[int] = [0]
+        for i in range(1, n):
+            if bool(x[0, 0] > i):
+                kept.append(i)
+        repeated = torch.tensor(kept * 3)
+        kept.remove(0)
+        few = [4, 5, 6]
+        few.remove(5)
+        return repeated, len(kept) * 10 + few[1]

@@ -154,6 +154,29 @@ def test_optional_numbers() -> None:
     check(torch.jit.script(Numbers()), (X, True, 3), (X, False, 5))
 
 
+class OptionalNumbers(nn.Module):
+    def forward(self, x: Tensor, times: int | None = None, more: float | None = None, turns: bool | None = None) -> Tensor:
+        if times is not None:
+            x = x * times
+        if more is not None:
+            x = x + more
+        return -x if turns is not None and turns else x
+
+
+@pytest.mark.parametrize(
+    ("args", "other", "names"),
+    [
+        ((X, 3), (X, 5), ["x", "times"]),
+        ((X, 3, 0.5, True), (X, -2, 1.5, False), ["x", "times", "more", "turns"]),
+        ((X, None, 0.5), (X, None, 2.5), ["x", "more"]),
+        ((X, {"turns": False}), (X, {"turns": True}), ["x", "turns"]),
+    ],
+)
+def test_optional_numbers_that_are_given_are_inputs(args: Any, other: Any, names: list[str]) -> None:
+    result = export(torch.jit.script(OptionalNumbers()), args, None, verify=True, verify_args=[other])
+    assert [value.name for value in result.model.graph.inputs] == names
+
+
 def test_a_module_behind_an_interface() -> None:
     result = export(torch.jit.script(forms.UsesInterface()), (X,), None)
     assert "part.weight" in result.model.graph.initializers

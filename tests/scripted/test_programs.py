@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import programs_flow as flow
 import programs_lists as lists
+import programs_math as numbers
 import programs_sequences as sequences
 import pytest
 import torch
@@ -108,6 +109,10 @@ PROGRAMS = [
     row(sequences.WritesBeforeItKeeps(), (ONES, 3), (-ONES, 1), (-ONES * 9, 5), emits="SequenceInsert", first_opset=13),
     row(sequences.IntegerThenFloat(), (ONES, 3), (ONES, 0), (MIXED, 1), emits="If Loop"),
     row(sequences.ScalarThenVector(), (MIXED, 3), (MIXED, 0), (ONES * 1000, 5), emits="If Loop"),
+    row(flow.StepByData(), (ONES, 0, 7, 2), (ONES, 7, 0, -2), (ONES, 0, 7, -1), (ONES, -5, 5, 3), (ONES, 8, 0, -4), emits="Loop"),
+    row(flow.SeveralRanks(), (ONES * 20,), (ONES * 2,), (ONES * 0.1,), (-ONES,), emits="If", first_opset=11),
+    row(lists.Repeated(), (ONES, 3), (MIXED, 1), (MIXED, 6), emits="Loop"),
+    row(numbers.FiltersNumbers(), (ONES * 2.5, 5), (ONES, 1), (ONES * 9, 6), emits="SequenceInsert", first_opset=13),
     row(sequences.ListOfChangingType(), (ROWS, 3), (ROWS, 0), (LONG, 5), dynamic={"x": N}, emits="If Loop", first_opset=13),
 ]  # fmt: skip
 

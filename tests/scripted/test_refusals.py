@@ -103,6 +103,22 @@ class SeveralForms(nn.Module):
         return items[-1]
 
 
+class JoinsTwoTypes(nn.Module):
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        items: list[Tensor] = [x.long()]
+        for i in range(n):
+            items.append(x * i)
+        return torch.stack(items)
+
+
+class ComparesLists(nn.Module):
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        numbers: list[int] = []
+        for i in range(n):
+            numbers.append(i)
+        return x + 1 if numbers == [0, 1] else x
+
+
 class ChangesOneOfTwo(nn.Module):
     def forward(self, x: Tensor, n: int) -> Tensor:
         first: list[Tensor] = [x]
@@ -156,8 +172,10 @@ X = torch.ones(2, 3)
         (forms.CallsPython(), (X,), r"the Python function python_part[\s\S]*programs_forms.py:\d+"),
         (OwnContext(), (X,), r"a with block of __torch__\.\S*Context[\s\S]*test_refusals.py:\d+"),
         (PackedWeight(), (X,), r"custom C\+\+ class quantized.LinearPackedParamsBase[\s\S]*test_refusals.py:\d+"),
-        (ListOfDicts(), (X, 2), r"holds a DictValue[\s\S]*test_refusals.py:\d+"),
+        (ListOfDicts(), (X, 2), r"holds a dict[\s\S]*test_refusals.py:\d+"),
         (ChangesOneOfTwo(), (X, 2), r"a list is changed of which the data decide which it is[\s\S]*test_refusals.py:\d+"),
+        (JoinsTwoTypes(), (X, 2), r"float32 or int64, depending on the data\n  at \S*test_refusals.py:\d+"),
+        (ComparesLists(), (X, 2), r"lists whose length the data decide[\s\S]*test_refusals.py:\d+\n  compare lengths"),
         (SeveralForms(), (X, 2), r"int64 or float32[\s\S]*test_refusals.py:\d+"),
     ],
     ids=lambda item: type(item).__name__ if isinstance(item, nn.Module) else "",

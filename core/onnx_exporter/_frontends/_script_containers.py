@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -295,7 +296,8 @@ def _reverse(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstr
     return None
 
 
-def _delete(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+def delete(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``del values[index]``."""
     _pop(interpreter, node, args)
     return None
 
@@ -323,9 +325,12 @@ def _repeat(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstra
     if not isinstance(values, ListValue):
         return NotImplemented
     check_readable(interpreter, node, values)
-    if isinstance(count, int) and values.chain is None:
-        return interpreter.adopt(ListValue(values.items * count))
     place = interpreter.location(node)
+    if isinstance(count, int):
+        if values.chain is None or count <= 1:
+            return interpreter.adopt(ListValue(values.items * count))
+        made = functools.reduce(lambda one, other: chains.concatenated(interpreter, one, other, place), [values.chain] * count)
+        return interpreter.adopt(ListValue([made]))
     if len(values.items) != 1 or not is_number(values.items[0]):
         raise interpreter.refusal(node, "a list is repeated as often as the data decide", "use a tensor")
     row = row_of(interpreter, values.items[0], place)
@@ -351,7 +356,7 @@ HANDLERS: dict[str, Handler] = {
     "aten::_set_item": _set_item,
     "aten::clear": _clear,
     "aten::reverse": _reverse,
-    "aten::Delete": _delete,
+    "aten::Delete": delete,
     "aten::list": _copy,
     "aten::copy": _copy,
     "aten::add": _add,

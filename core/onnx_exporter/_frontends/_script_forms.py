@@ -17,6 +17,7 @@ from onnx_exporter._frontends._script_values import (
     ListValue,
     Maybe,
     Run,
+    describe,
     is_number,
     leaves,
     number_type,
@@ -68,7 +69,7 @@ def form_of_item(item: Abstract) -> Abstract:
         return _form_of_list(item)
     if item is None or isinstance(item, str):
         return item
-    raise CannotJoin(f"a list whose length the data decide holds a {type(item).__name__}")
+    raise CannotJoin(f"a list whose length the data decide holds {describe(item)}")
 
 
 def _form_of_list(values: ListValue) -> ListValue:

@@ -104,7 +104,7 @@ def interpret_part(
     owner, *parameters = graph.inputs()
     interpreter.bind([owner], [ModuleValue(part.scripted._c, part._path)])
     interpreter.bind(parameters, arguments_of(part.scripted, interpreter, args, kwargs))
-    results = interpreter.run(list(graph.nodes()), End(interpreter, list(graph.outputs())))
+    results = interpreter.run_program(list(graph.nodes()), End(interpreter, list(graph.outputs())))
     check_fixed(results)
     outputs = outputs_of(interpreter, results, place_of_return(interpreter, graph))
     warn_of_dropped(interpreter)

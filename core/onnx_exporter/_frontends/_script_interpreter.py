@@ -32,6 +32,7 @@ from onnx_exporter._frontends._script_values import (
     Maybe,
     ModuleValue,
     constant_tensor,
+    describe,
     from_python,
     is_constant,
     refuse,
@@ -50,6 +51,8 @@ _NO_EFFECT = frozenset({"prim::Print", "aten::warn", "prim::RaiseException"})
 _IGNORED = frozenset({"aten::manual_seed", "aten::_assert_async"})
 _NUMBERS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
 _NUMBER_RETURNS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool, "NumberType": None}
+_OF_ANY_NUMBERS = ((["number"], "Scalar"), (["number", "number"], ""))
+"""The arguments and names of overloads that take integers and floats."""
 
 _PLAIN = (type(None), bool, int, float, complex, str, list, tuple, dict, torch.device, torch.dtype, enum.Enum)
 """What a module's attributes are that are no weights and no modules; all others are objects by their attributes."""
@@ -95,22 +98,41 @@ class Interpreter:
         pending = list(steps)[::-1]
         while pending:
             step = pending.pop()
-            if isinstance(step, partial):
-                pending += (step() or [])[::-1]
-            elif isinstance(step, Rounds) or step.kind() == "prim::Loop":
-                loop = step if isinstance(step, Rounds) else Rounds(step, *self._bounds(step))
-                results = self.blocks.rounds(loop, pending[::-1], then)
-                if results is not None:
-                    return results
-            elif step.kind() != "prim::If":
-                self._step(step)
-            elif (chosen := self.blocks.chosen(step)) is not None:
-                pending += chosen[::-1]
-            else:
-                results = self.blocks.branch(step, pending[::-1], then)
-                if results is not None:
-                    return results
+            try:
+                results = self._take(step, pending, then)
+            except CannotJoin as reason:
+                if reason.location is None and not isinstance(step, partial):
+                    reason.location = self.location(step.node if isinstance(step, Rounds) else step)
+                raise
+            if results is not None:
+                return results
         return then()
+
+    def run_program(self, steps: Iterable[Any], then: Callable[[], list[Abstract]]) -> list[Abstract]:
+        """Takes the steps of a whole program, as `run` does.
+
+        Raises:
+            CaptureError: If a value of it has no one form, whichever way it is written; the message names the line.
+        """
+        try:
+            return self.run(steps, then)
+        except CannotJoin as reason:
+            raise refuse(str(reason), reason.location or Location(), "keep it in one form") from reason
+
+    def _take(self, step: Any, pending: list[Any], then: Callable[[], list[Abstract]]) -> list[Abstract] | None:
+        """Takes one step; returns the results of `then` where the step has taken the pending ones too."""
+        if isinstance(step, partial):
+            pending += (step() or [])[::-1]
+        elif isinstance(step, Rounds) or step.kind() == "prim::Loop":
+            loop = step if isinstance(step, Rounds) else Rounds(step, *self._bounds(step))
+            return self.blocks.rounds(loop, pending[::-1], then)
+        elif step.kind() != "prim::If":
+            self._step(step)
+        elif (chosen := self.blocks.chosen(step)) is not None:
+            pending += chosen[::-1]
+        else:
+            return self.blocks.branch(step, pending[::-1], then)
+        return None
 
     def _bounds(self, loop: Any) -> tuple[Abstract, Abstract, list[Abstract]]:
         trip, condition, *initial = self.values(list(loop.inputs()))
@@ -191,7 +213,8 @@ class Interpreter:
             return self._with_or_without(node, args, position)
         if all(is_constant(argument) for argument in args) and not any("Tensor" in str(item.type) for item in schema.returns):
             return [self.adopt(from_python(self._compute(node, schema, args)))]
-        if [str(argument.type) for argument in schema.arguments] == ["number", "number"] and not schema.overload_name:
+        kinds = [str(argument.type) for argument in schema.arguments]
+        if (kinds, schema.overload_name) in _OF_ANY_NUMBERS:
             schema, args = typed_numbers(self, schema, args, self.location(node))
         return self.emit(schema, args, self.location(node), node)
 
@@ -288,7 +311,7 @@ class Interpreter:
         if value is TEXT:
             raise refuse(f"{op} takes text that is made of data, of which a file computes nothing", place, "use numbers")
         if isinstance(value, DictValue | ModuleValue) or value is UNINITIALISED:
-            raise refuse(f"{op} takes a {type(value).__name__}, which a file cannot hold", place, "pass tensors")
+            raise refuse(f"{op} takes {describe(value)}, which a file cannot hold", place, "pass tensors")
         return value
 
     # Modules

@@ -15,6 +15,7 @@ from onnx_exporter._frontends._script_values import (
     Maybe,
     Run,
     TypesDiffer,
+    describe,
     is_constant,
     is_number,
     number_constant,
@@ -73,7 +74,7 @@ def join(first: Abstract, second: Abstract, leaf: Leaf, lists: Lists | None = No
         return leaf(as_leaf(first), as_leaf(second))
     if isinstance(first, SourceValue) and isinstance(second, SourceValue) and not (is_number(first) or is_number(second)):
         return leaf(first, second)
-    raise CannotJoin(f"{_describe(first)} or {_describe(second)}, depending on the data")
+    raise CannotJoin(f"{describe(first)} or {describe(second)}, depending on the data")
 
 
 def _are_alike(first: ListValue, second: ListValue) -> bool:
@@ -156,9 +157,3 @@ def stand_in(value: Abstract) -> Abstract:
     if isinstance(value, Maybe):
         return Maybe(stand_in(value.is_set), stand_in(value.value))
     return value
-
-
-def _describe(value: Abstract) -> str:
-    if isinstance(value, SourceValue):
-        return "a number" if value.type.is_number else "a tensor"
-    return "a list" if isinstance(value, ListValue) else f"a value of type {type(value).__name__}"

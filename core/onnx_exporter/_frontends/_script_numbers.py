@@ -167,7 +167,7 @@ def _num_to_tensor(interpreter: Interpreter, node: Any, args: list[Abstract]) ->
 def typed_numbers(
     interpreter: Interpreter, schema: torch.FunctionSchema, args: list[Abstract], place: Location
 ) -> tuple[torch.FunctionSchema, list[Abstract]]:
-    """Returns the operator on two integers or two floats that does what one on any numbers does, and its arguments."""
+    """Returns the operator on integers or on floats that does what one on any numbers does, and its arguments."""
     is_float = any(isinstance(item, float) or (is_number(item) and not is_integer(item)) for item in args)
     operator = find_operator(schema.name, "float" if is_float else "int")
     if operator is None:
@@ -265,6 +265,9 @@ def _is_instance(interpreter: Interpreter, node: Any, args: list[Abstract]) -> A
     return names.get(type(value), "") in kinds
 
 
+_COMPARE_TENSORS = "compare lengths and then tensors: len(a) == len(b) and bool((torch.tensor(a) == torch.tensor(b)).all())"
+
+
 def _compare_lists(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     """``x.shape == y.shape`` of which a size is data."""
     first, second = args[0], args[1]
@@ -273,7 +276,7 @@ def _compare_lists(interpreter: Interpreter, node: Any, args: list[Abstract]) ->
     if not (isinstance(first, ListValue) and isinstance(second, ListValue)) or (is_constant(first) and is_constant(second)):
         return NotImplemented
     if not (first.is_known and second.is_known and all(map(is_number, [*first.items, *second.items]))):
-        raise interpreter.refusal(node, "lists whose length the data decide are compared", "compare tensors")
+        raise interpreter.refusal(node, "lists whose length the data decide are compared", _COMPARE_TENSORS)
     result: Abstract = len(first.items) == len(second.items)
     place = interpreter.location(node)
     for one, other in zip(first.items, second.items, strict=False):
@@ -290,9 +293,13 @@ def _range_length(interpreter: Interpreter, node: Any, args: list[Abstract]) -> 
     low, high, step = args
     if is_constant(low) and is_constant(high) and is_constant(step):
         return len(range(low, high, step))
-    if not isinstance(step, int):
-        raise interpreter.refusal(node, "a range whose step the data decide", "use a constant step")
     place = interpreter.location(node)
+    if not isinstance(step, int):
+        interpreter.drop(node)  # the exception for a step of 0
+        steps = interpreter.call(
+            "aten::floordiv.int", interpreter.call("aten::sub.int", low, high, place=place), step, place=place
+        )
+        return interpreter.call("prim::max.int", interpreter.call("aten::neg.int", steps, place=place), 0, place=place)
     first, last = (low, high) if step > 0 else (high, low)
     span = last if first == 0 and isinstance(first, int) else interpreter.call("aten::sub.int", last, first, place=place)
     if abs(step) != 1:

@@ -18,6 +18,7 @@ from onnx_exporter._frontends._script_values import (
     Maybe,
     Run,
     constant_tensor,
+    describe,
     leaves,
 )
 from onnx_exporter._source.graph import Location, SourceNode, SourceValue
@@ -93,7 +94,7 @@ def _outputs(interpreter: Interpreter, value: Abstract, place: Location) -> list
         return outputs_of(interpreter, list(items), place)
     if value is None or isinstance(value, str):
         return []
-    raise CaptureError(f"the scripted model returns a {type(value).__name__}, which a file cannot; return tensors")
+    raise CaptureError(f"the scripted model returns {describe(value)}, which a file cannot; return tensors")
 
 
 def _as_tensor(interpreter: Interpreter, value: SourceValue, place: Location) -> SourceValue:

@@ -62,11 +62,12 @@ def joined(
     run = next((part for part in parts if isinstance(part, Run)), None)
     if run is None:
         return parts[0] if len(parts) == 1 else interpreter.call("aten::cat", ListValue(parts), dim, place=place)
-    if len(parts) == 1:
-        return tensor_of(run)
+    without = [part for part in parts if part is not run]
+    if not without:  # one list, perhaps repeated
+        tensor = tensor_of(run)
+        return tensor if len(parts) == 1 else interpreter.call("aten::cat", ListValue([tensor] * len(parts)), dim, place=place)
     count = interpreter.call("aten::size.int", run.value, 0, place=place)
     some = interpreter.call("aten::gt.int", count, 0, place=place)
-    without = [part for part in parts if part is not run]
     made: SourceValue = interpreter.blocks.either(
         place,
         some,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from onnx_exporter._frontends import _script_chains as chains
+from onnx_exporter._frontends._script_containers import delete
 from onnx_exporter._frontends._script_join import as_leaf
 from onnx_exporter._frontends._script_runs import as_tensor, changeable, check_readable, joined, to_number
 from onnx_exporter._frontends._script_values import (
@@ -195,6 +196,20 @@ def _index(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstrac
     return _is_equal(interpreter, node, args[0], args[1], "aten::argmax")
 
 
+def _remove(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``remove`` of a number from a list that has it."""
+    values, item = args
+    if not isinstance(values, ListValue):
+        return NotImplemented
+    if not is_constant(values) or not is_constant(item):
+        index = _is_equal(interpreter, node, values, item, "aten::argmax")
+    elif item in values.items:
+        index = values.items.index(item)
+    else:
+        raise interpreter.refusal(node, f"{item} is removed from a list that does not have it", "mend the model")
+    return delete(interpreter, node, [values, index])
+
+
 def _is_equal(interpreter: Interpreter, node: Any, values: ListValue, item: Abstract, reduction: str) -> Abstract:
     check_readable(interpreter, node, values)
     if not is_number(item):
@@ -277,6 +292,7 @@ HANDLERS: dict[str, Callable[[Interpreter, Any, list[Abstract]], Abstract]] = {
     "aten::sorted": _sorted,
     "aten::count": _count,
     "aten::index": _index,
+    "aten::remove": _remove,
     "aten::__contains__": _contains,
     "aten::tensor": _tensor,
     "aten::as_tensor": _tensor,

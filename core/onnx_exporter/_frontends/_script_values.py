@@ -19,7 +19,13 @@ Abstract = Any
 
 
 class CannotJoin(Exception):  # noqa: N818 - the program may be written another way; it is no error yet
-    """Two branches, or two rounds of a loop, give values that one value of the file cannot stand for."""
+    """Two branches, or two rounds of a loop, give values that one value of the file cannot stand for.
+
+    Attributes:
+        location: The innermost step that has met it, once there is one.
+    """
+
+    location: Location | None = None
 
 
 class TypesDiffer(CannotJoin):
@@ -129,6 +135,28 @@ TEXT = Text()
 def refuse(what: str, location: Location, hint: str) -> CaptureError:
     """Returns the error for what a file cannot express."""
     return CaptureError(f"{what}\n  at {location}\n  {hint}")
+
+
+_WORDS: dict[type, str] = {
+    ListValue: "a list",
+    DictValue: "a dict or an object",
+    Maybe: "a value that may be None",
+    ModuleValue: "a module",
+    Uninitialised: "a value that no path sets",
+    Text: "text",
+    str: "text",
+    type(None): "None",
+    tuple: "a tuple",
+    Run: "a list",
+    Chain: "a list",
+}
+
+
+def describe(value: Abstract) -> str:
+    """Returns what a value is, in words for messages."""
+    if isinstance(value, SourceValue):
+        return "a number" if value.type.is_number else "a tensor"
+    return _WORDS.get(type(value), f"a value of type {type(value).__name__}")
 
 
 def is_constant(value: Abstract) -> bool:

@@ -26,6 +26,11 @@ _NUMBERS: dict[str, tuple[type, torch.dtype]] = {
 }
 
 
+def _number_kind(item: Any) -> tuple[type, torch.dtype] | None:
+    """The kind of number that a parameter takes, be it an optional one; None if it takes something else."""
+    return _NUMBERS.get(str(item.type).removeprefix("Optional[").removesuffix("]"))
+
+
 class Scripted(torch.nn.Module):
     """A scripted model in the form of a module whose arguments are tensors: a number is one of rank 0.
 
@@ -45,7 +50,7 @@ class Scripted(torch.nn.Module):
                 "the scripted module has no forward of its own, only overloads of it; script a module that calls it"
             )
         self._arguments = _parameters(scripted)
-        self._kinds = {item.name: _NUMBERS[str(item.type)] for item in self._arguments if str(item.type) in _NUMBERS}
+        self._kinds = {item.name: kind for item in self._arguments if (kind := _number_kind(item)) is not None}
 
         self.assigned: list[tuple[Any, str]] = []
 
@@ -66,11 +71,12 @@ class Scripted(torch.nn.Module):
         return self._replace(args, kwargs, lambda kind, value: torch.as_tensor(value, dtype=kind[1]))
 
     def _replace(self, args: Sequence[Any], kwargs: Mapping[str, Any], change: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        def changed(name: str, value: Any) -> Any:
+            return value if value is None or name not in self._kinds else change(self._kinds[name], value)
+
         names = [item.name for item in self._arguments]
-        found = [(name, value) for name, value in zip(names, args, strict=False)]
-        changed = [change(self._kinds[name], value) if name in self._kinds else value for name, value in found]
-        named = {name: change(self._kinds[name], value) if name in self._kinds else value for name, value in kwargs.items()}
-        return (*changed, *args[len(found) :]), named
+        positional = [changed(name, value) for name, value in zip(names, args, strict=False)]
+        return (*positional, *args[len(positional) :]), {name: changed(name, value) for name, value in kwargs.items()}
 
     # What the names and the mode of a module mean, for the scripted one.
 
@@ -126,7 +132,7 @@ def capture_script(model: Scripted, inputs: ModelInputs) -> Captured:
         parameters = parameters[1:]
     args, kwargs = inputs.rebuild(values)
     interpreter.bind(parameters, arguments_of(model.scripted, interpreter, args, kwargs))
-    results = interpreter.run(list(graph.nodes()), End(interpreter, list(graph.outputs())))
+    results = interpreter.run_program(list(graph.nodes()), End(interpreter, list(graph.outputs())))
     outputs = outputs_of(interpreter, results, place_of_return(interpreter, graph))
     warn_of_dropped(interpreter)
     model.assigned = list(interpreter.assigned.values())
@@ -151,7 +157,7 @@ def arguments_of(scripted: Any, interpreter: Interpreter, args: Sequence[Any], k
     """Returns the arguments of a scripted program, in order; tensors that stand for numbers become numbers."""
     bound = signature_of(scripted).bind(*args, **kwargs)
     bound.apply_defaults()
-    numbers = {item.name for item in _parameters(scripted) if str(item.type) in _NUMBERS}
+    numbers = {item.name for item in _parameters(scripted) if _number_kind(item) is not None}
     return [
         to_number(interpreter, value, Location())
         if name in numbers and isinstance(value, SourceValue)

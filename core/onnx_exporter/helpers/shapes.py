@@ -78,7 +78,7 @@ def same_size(x: Value, x_axis: int, y: Value, y_axis: int) -> bool:
 
 def is_decided_by_data(x: Value, axis: int) -> bool:
     """Whether what an axis holds was selected by data, as far as can be told, so that it may be none. Added in 0.1."""
-    return x.shape is not None and is_from_data(x.shape[axis])
+    return bool(x.shape) and is_from_data(x.shape[axis])  # type: ignore[index]  # a number has no axes
 
 
 def size(g: GraphContext, x: Value, axis: int) -> Size:
