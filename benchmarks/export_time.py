@@ -24,6 +24,8 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from pages import write_table
+
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 OPSET = 18
 MODELS = ("resnet50", "vit_b_16", "bert-base", "gpt2-24-layers")
@@ -234,15 +236,7 @@ def main() -> None:
     for name in options.model:
         rows += measure(name, options.repeat)
         if options.markdown:
-            _write_table(options.markdown, [*header, *rows])
-
-
-def _write_table(page: Path, lines: list[str]) -> None:
-    """Puts the table between the markers of a page."""
-    start, end = "<!-- export_time -->", "<!-- /export_time -->"
-    before, _, rest = page.read_text().partition(start)
-    _, _, after = rest.partition(end)
-    page.write_text("\n".join([before + start, *lines, end + after]))
+            write_table(options.markdown, "export_time", [*header, *rows])
 
 
 if __name__ == "__main__":

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from operator_peers import PEERS
 from operator_report import PEER_OPSETS, PEER_SAMPLES, report, totals
-
-START, END = "<!-- operator_coverage -->", "<!-- /operator_coverage -->"
+from pages import write_table
 
 
 def main() -> int:
@@ -55,9 +54,7 @@ def main() -> int:
     if options.report:
         options.report.write_text(report(ours))
     if options.markdown:
-        before, _, rest = options.markdown.read_text().partition(START)
-        _, _, after = rest.partition(END)
-        options.markdown.write_text("\n".join([before + START, tables, END + after]))
+        write_table(options.markdown, "operator_coverage", [tables])
     return any(row["status"] in ("wrong", "error") for row in ours)
 
 

@@ -19,10 +19,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pages import write_table
+
 if TYPE_CHECKING:
     from onnx_exporter._registry import Registry
 
-START, END = "<!-- plugin_lookup -->", "<!-- /plugin_lookup -->"
 LIMITS = {"finding, first time": 20e3, "lookup of a node, a model of 510 nodes": 1.0, "lookup of a node, known already": 1.0}
 """What must hold, in microseconds."""
 
@@ -68,9 +69,7 @@ def main() -> None:
     ]
     print(*lines, sep="\n")
     if given.markdown:
-        before, _, rest = given.markdown.read_text().partition(START)
-        _, _, after = rest.partition(END)
-        given.markdown.write_text("\n".join([before + START, *lines, END + after]))
+        write_table(given.markdown, "plugin_lookup", lines)
     if late := [name for name, limit in LIMITS.items() if medians[name] > limit]:
         sys.exit(f"over the limit: {', '.join(late)}")
 

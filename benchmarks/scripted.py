@@ -28,12 +28,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "scripted"))
 
+from pages import write_table
 from test_programs import PROGRAMS, Program
 from torch.utils._pytree import tree_leaves
 
 import onnx_exporter
-
-START, END = "<!-- scripted -->", "<!-- /scripted -->"
 
 
 def main() -> None:
@@ -54,9 +53,7 @@ def main() -> None:
             lines.append(compared(program, given.opset, given.rounds))
             print(lines[-1], flush=True)
     if given.markdown:
-        before, _, rest = given.markdown.read_text().partition(START)
-        _, _, after = rest.partition(END)
-        given.markdown.write_text("\n".join([before + START, *lines, END + after]))
+        write_table(given.markdown, "scripted", lines)
 
 
 def compared(program: Program, opset: int, rounds: int) -> str:

@@ -91,6 +91,8 @@ def infer(
         if more is not None:
             known: Sequence[Any] = shape.dims if shape is not None else [ir.SymbolicDim(None)] * len(more)
             outputs[0].ir.shape = ir.Shape([_better(old, new) for old, new in zip(known, more, strict=True)])
+    if not any(value.ir.shape is not None and any(map(_is_unknown, value.ir.shape.dims)) for value in outputs):
+        return
     from_data = node.op_type in _SELECTING or any(
         is_from_data(dim) for value in inputs if value is not None and value.shape is not None for dim in value.shape
     )

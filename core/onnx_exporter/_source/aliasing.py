@@ -150,9 +150,6 @@ class AliasSets:
 
     def root(self, value: SourceValue) -> SourceValue:
         """Returns the value that stands for those that may share memory with one."""
-        return self._find(value)
-
-    def _find(self, value: SourceValue) -> SourceValue:
         parent = self._parent
         while (above := parent.get(value, value)) is not value:
             parent[value] = parent.get(above, above)
@@ -160,14 +157,14 @@ class AliasSets:
         return value
 
     def _join(self, first: SourceValue, second: SourceValue) -> None:
-        first, second = self._find(first), self._find(second)
+        first, second = self.root(first), self.root(second)
         if first is not second:
             self._parent[first] = second
 
     def written(self) -> set[SourceValue]:
         """Returns every value whose memory is written somewhere in the graph."""
-        roots = {self._find(value) for value in self._written}
-        return {value for value in self._parent if self._find(value) in roots} | roots
+        roots = {self.root(value) for value in self._written}
+        return {value for value in self._parent if self.root(value) in roots} | roots
 
 
 def writes_anything(graph: SourceGraph, cache: EffectsCache) -> bool:

@@ -8,7 +8,7 @@ a write could be seen under a name that is read afterwards, the program is refus
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from onnx_exporter._source.aliasing import AliasSets, EffectsCache
 from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue, values_in
@@ -16,6 +16,8 @@ from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError
 
 _BLOCKS = frozenset({"prim::If", "prim::Loop"})
 _LISTS = "prim::List"
+
+_REASON = "a tensor is written in place that may be another one too, by what a branch or loop has chosen, and that is read later"
 
 Site = tuple[SourceValue, bool]
 """Memory: the value that it was made for, and whether that was in an earlier round of the loop around it."""
@@ -83,10 +85,10 @@ class _Memory:
         for value, start in zip(carried, node.arguments["carried"], strict=True):
             self._of[value] = self.sites(start)
         while True:
-            for value in _made_in(body):
+            for value in body.made_values():
                 self._of.pop(value, None)
             self.block(body)
-            made = set(_made_in(body))
+            made = set(body.made_values())
             wider = {
                 value: self._of[value] | {(site, was or site in made) for site, was in self.sites(end)}
                 for value, end in zip(carried, ends, strict=True)
@@ -96,15 +98,6 @@ class _Memory:
             self._of |= wider
         for output, value in zip(node.outputs, carried, strict=False):
             self._of[output] = self._of[value]
-
-
-def _made_in(block: SourceGraph) -> Iterator[SourceValue]:
-    """The values that nodes of a block, and of blocks inside, make; not what goes into the block."""
-    for node in block.nodes:
-        yield from node.outputs
-        for inner in node.blocks:
-            yield from inner.inputs
-            yield from _made_in(inner)
 
 
 @dataclasses.dataclass
@@ -150,7 +143,7 @@ class _Checker:
             if value.type.is_number or value not in self._known or self._sets.root(value) in followed:
                 continue
             if touched & self._memory.sites(value):
-                raise _refusal(node.location)
+                raise refusal(node.location, _REASON)
 
     def _read_after(self, places: Sequence[_Place]) -> set[SourceValue]:
         """The values that are read after the node at which the walk is, in later rounds of the loops around it too."""
@@ -159,15 +152,12 @@ class _Checker:
             nodes = place.block.nodes
             found.update(SourceGraph(nodes=nodes[place.position + 1 :], outputs=place.block.outputs).read_values())
             if place.is_round:
-                own = {*place.block.inputs, *_made_in(place.block)}
+                own = {*place.block.inputs, *place.block.made_values()}
                 found.update(value for value in place.block.read_values() if value not in own)
         return found
 
 
-def _refusal(location: Location) -> UnsupportedOpError:
-    reason = (
-        "a tensor is written in place that may be another one too, by what a branch or loop has chosen, and that is read later"
-    )
-    return UnsupportedOpError(
-        [UnsupportedOp("an in-place write", (str(location),), (reason,), hint="write into a clone() of it")]
-    )
+def refusal(location: Location, reason: str) -> UnsupportedOpError:
+    """Returns the error for a write that would be seen where the pure graph does not show it."""
+    hint = "write into a clone() of it"
+    return UnsupportedOpError([UnsupportedOp("an in-place write", (str(location),), (reason,), hint=hint)])

@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from onnx_exporter._source.choices import refusal
 from onnx_exporter._source.emit import without_strides
 from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue, values_in
-from onnx_exporter.errors import UnsupportedOp, UnsupportedOpError
 
 if TYPE_CHECKING:
     from onnx_exporter._source.functionalize import _Alias, _Functionalizer, _Storage
@@ -51,9 +51,9 @@ class ControlFlow:
             UnsupportedOpError: If it does.
         """
         if storage.origin in self._kept:
-            raise _refusal(location, "a tensor is written in place that a list holds whose length the data decide")
+            raise refusal(location, "a tensor is written in place that a list holds whose length the data decide")
         if storage.origin in self._read:
-            raise _refusal(location, "a tensor is written in place that comes from a list whose length the data decide")
+            raise refusal(location, "a tensor is written in place that comes from a list whose length the data decide")
 
     # Lists
 
@@ -125,7 +125,7 @@ class ControlFlow:
     def _meet_outer(self, node: SourceNode) -> None:
         """Notes the tensors from outside that the blocks may write or view, before they do."""
         functionalizer = self._functionalizer
-        own = _own_values(node)
+        own = {value for block in node.blocks for value in (*block.inputs, *block.made_values())}
         for block in node.blocks:
             for value in block.read_values():
                 if value in functionalizer.written and value not in own:
@@ -155,17 +155,6 @@ def _set(base: _Alias, value: SourceValue) -> None:
     base.value, base.seen = value, base.storage.writes
 
 
-def _own_values(node: SourceNode) -> set[SourceValue]:
-    """The values that come to be in the blocks of a node."""
-    own: set[SourceValue] = set()
-    for block in node.blocks:
-        own.update(block.inputs)
-        for inner in block.nodes:
-            own.update(inner.outputs)
-            own |= _own_values(inner)
-    return own
-
-
 def _copies(nodes: Sequence[SourceNode]) -> list[SourceNode]:
     """Copies that can be rewritten while the nodes stay as they are."""
     return [
@@ -181,8 +170,3 @@ def _copies(nodes: Sequence[SourceNode]) -> list[SourceNode]:
 
 def _copy(argument: Any) -> Any:
     return list(argument) if isinstance(argument, list) else argument
-
-
-def _refusal(location: Location, reason: str) -> UnsupportedOpError:
-    hint = "write into a clone() of it"
-    return UnsupportedOpError([UnsupportedOp("an in-place write", (str(location),), (reason,), hint=hint)])

@@ -181,6 +181,14 @@ class SourceGraph:
                 block.replace(old, new)
         self.outputs = [renewed(value) for value in self.outputs]
 
+    def made_values(self) -> Iterator[SourceValue]:
+        """Yields every value that comes to be: of the nodes, and in their blocks, what goes into these included."""
+        for node in self.nodes:
+            yield from node.outputs
+            for block in node.blocks:
+                yield from block.inputs
+                yield from block.made_values()
+
     def __repr__(self) -> str:
         lines = [f"graph({', '.join(map(repr, self.inputs))}):"]
         lines += [f"  {node!r}" for node in self.nodes]

@@ -31,7 +31,8 @@ def _simplify(graph: SourceGraph, replaced: dict[SourceValue, SourceValue]) -> N
     """Simplifies a block; `replaced` tells what stands for a value that is no longer computed."""
     emitter = Emitter()
     for node in graph.nodes:
-        node.arguments = {name: _replace(argument, replaced) for name, argument in node.arguments.items()}
+        if replaced:
+            node.arguments = {name: _replace(argument, replaced) for name, argument in node.arguments.items()}
         for block in node.blocks:
             _simplify(block, replaced)
         emitter.nodes.append(node)
