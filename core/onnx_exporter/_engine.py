@@ -356,11 +356,11 @@ class Engine:
     # Results
 
     def _bind(self, node: SourceNode, results: Sequence[Any]) -> None:
-        if len(results) != len(node.outputs):
+        if len(results) < len(node.outputs) or (len(results) > len(node.outputs) and not _ends_with_list(node)):
             raise SymbolicError(
                 f"{called(node)} has {len(node.outputs)} results, its symbolic function gave {len(results)}\n  at {node.location}"
             )
-        for output, result in zip(node.outputs, results, strict=True):
+        for output, result in zip(node.outputs, results, strict=False):
             if result is None:
                 continue
             if not isinstance(result, Value):
@@ -385,3 +385,9 @@ def _by_parameters(arguments: Mapping[str, Any], parameters: Sequence[str]) -> M
         return arguments
     names = [*parameters, *list(arguments)[len(parameters) :]]
     return dict(zip(names, arguments.values(), strict=False))
+
+
+def _ends_with_list(node: SourceNode) -> bool:
+    """Whether the last result is a list, of which only the elements that the model reads are results of the node."""
+    returns = node.schema.returns if node.schema is not None else []
+    return bool(returns) and isinstance(returns[-1].type, torch._C.ListType)
