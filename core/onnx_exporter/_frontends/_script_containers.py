@@ -214,10 +214,10 @@ def _insert(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstra
         values.items.insert(index, item)
         return None
     place = interpreter.location(node)
+    total = length(interpreter, values, place)
     chain = chain_of(interpreter, node, values)
     values.items = [chain]
     if not (isinstance(index, int) and index == 0):  # Python takes a place outside for the nearest
-        total = chains.length(interpreter, chain, place)
         index = chains.from_beginning(interpreter, index, total, place)
         if index not in interpreter.naturals:
             index = chains.arithmetic(interpreter, "max", index, 0, place)
@@ -254,8 +254,8 @@ def _set_item(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abst
     if _set_one_of(interpreter, node, holder, index, item):
         return holder
     place = interpreter.location(node)
+    index = chains.from_beginning(interpreter, index, length(interpreter, holder, place), place)
     chain = chain_of(interpreter, node, holder)
-    index = chains.from_beginning(interpreter, index, chains.length(interpreter, chain, place), place)
     holder.items = [chains.erased(interpreter, chain, index, place)]
     _insert_into(interpreter, node, holder, item, index)
     return holder

@@ -9,6 +9,7 @@ import torch
 from onnx_exporter._source.emit import Emitter
 from onnx_exporter._source.fold import compute
 from onnx_exporter._source.graph import Argument, SourceGraph, SourceNode, SourceType, SourceValue, map_values
+from onnx_exporter._source.list_reads import share_lists
 from onnx_exporter.errors import ExportError
 
 _MOST_ROUNDS = 1024
@@ -30,7 +31,8 @@ def simplify(graph: SourceGraph) -> SourceGraph:
 def _simplify(graph: SourceGraph, replaced: dict[SourceValue, SourceValue]) -> None:
     """Simplifies a block; `replaced` tells what stands for a value that is no longer computed."""
     emitter = Emitter()
-    for node in graph.nodes:
+    rounds: dict[SourceValue, Argument] = {}
+    for node in share_lists(graph.nodes):
         if replaced:
             node.arguments = {name: _replace(argument, replaced) for name, argument in node.arguments.items()}
         for block in node.blocks:
@@ -40,6 +42,10 @@ def _simplify(graph: SourceGraph, replaced: dict[SourceValue, SourceValue]) -> N
             _flags(node, emitter, replaced)
         elif node.op == "prim::Loop":
             _tabulate(node)
+            if _runs_all(node):
+                rounds |= dict.fromkeys(node.outputs[-node.attributes["scans"] :], node.arguments["max_trip_count"])
+        else:
+            _follow_rounds(node, rounds)
     graph.nodes = emitter.nodes
     graph.outputs = [replaced.get(value, value) for value in graph.outputs]
 
@@ -121,6 +127,26 @@ def _tabulate(node: SourceNode) -> None:
         table = SourceValue(type=SourceType(results[0].dtype, (rounds,), example_shape=(rounds,)), constant=torch.stack(results))
         emitter.call(_ATEN.select.int, table, 0, counter, type=output.type, location=inner.location, output=output)
     body.nodes = emitter.nodes
+
+
+def _runs_all(node: SourceNode) -> bool:
+    """Whether a loop that collects runs as often as its trip count says, or never if that is negative."""
+    goes_on = [node.arguments["condition"], node.blocks[0].outputs[0]]
+    is_sure = all(value is True or (isinstance(value, SourceValue) and _known(value)) for value in goes_on)
+    return is_sure and node.arguments["max_trip_count"] is not None and node.attributes["scans"] > 0
+
+
+def _follow_rounds(node: SourceNode, rounds: dict[SourceValue, Argument]) -> None:
+    """Has a test whether a loop collected anything ask for its trip count.
+
+    Args:
+        node: A node after the loop.
+        rounds: The trip counts, by what collects an element a round, or by its size; is told of sizes.
+    """
+    if node.op == "aten::size" and node.arguments["self"] in rounds and node.arguments.get("dim") == 0:
+        rounds[node.outputs[0]] = rounds[node.arguments["self"]]
+    elif node.op == "aten::gt" and node.arguments.get("b") == 0 and node.arguments["a"] in rounds:
+        node.arguments["a"] = rounds[node.arguments["a"]]
 
 
 def _every_round(node: SourceNode, values: Mapping[SourceValue, list[torch.Tensor]], rounds: int) -> list[torch.Tensor] | None:
