@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import reprlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -152,8 +153,8 @@ def _ask(manager: pluggy.PluginManager, info: PluginInfo, hook: str, kind: Any, 
     """
     found: list[Any] = []
     for given in _call(manager, info, hook, **arguments):
-        if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(item, kind) for item in given):
-            raise PluginError(f"{hook} of plugin {info} returned {given!r}; it must return a list of {kinds}")
+        if not isinstance(given, list | tuple) or not all(isinstance(item, kind) for item in given):
+            raise PluginError(f"{hook} of plugin {info} returned {reprlib.repr(given)}; it must return a list of {kinds}")
         found += given
     return found
 
@@ -194,7 +195,9 @@ def _option_defaults(manager: pluggy.PluginManager, info: PluginInfo) -> Mapping
     defaults: dict[str, Any] = {}
     for given in _call(manager, info, hook):
         if not isinstance(given, Mapping):
-            raise PluginError(f"{hook} of plugin {info} returned {given!r}; it must return a dict of arguments of export")
+            raise PluginError(
+                f"{hook} of plugin {info} returned {reprlib.repr(given)}; it must return a dict of arguments of export"
+            )
         defaults |= given
     for name in defaults:
         if name not in OPTIONS:

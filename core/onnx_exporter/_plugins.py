@@ -166,6 +166,7 @@ def load_plugins(choice: Iterable[Any] = (), prefer: Sequence[str] = ()) -> Plug
     local = [*_load_local(found, files, beside or beside_main()), *_load_given(found, given)]
     installed = found.without({item.info.name for item in local})
     plugins = _load_installed(installed, tuple(sys.path))
+    _warn_of_slips(found, (*plugins, *local))
     registered = () if "*" in found.refused else process_providers()
     others = [
         *local,
@@ -240,6 +241,15 @@ def _check_names(choice: _Choice, installed: dict[str, Found]) -> None:
             elif name in choice.asked:
                 hint = f"; try: pip install exporter-plugin-{name}"
             raise PluginError(f"no plugin named {name!r} is installed (installed: {others}){hint}")
+
+
+def _warn_of_slips(choice: _Choice, plugins: Sequence[LoadedPlugin]) -> None:
+    """Warns of names in the environment that no plugin has: a slip there would change unseen what an export uses."""
+    names = {plugin.info.name for plugin in plugins}
+    others = ", ".join(sorted(plugin.info.name for plugin in plugins if not plugin.info.is_builtin)) or "none"
+    for variable, listed in ((ALLOW_VARIABLE, choice.allowed), (DISABLE_VARIABLE, choice.disabled)):
+        if unknown := sorted((listed or frozenset()) - names - {name_of(Path(LOCAL_FILE))}):
+            _warn_once(f"{variable} names {', '.join(map(repr, unknown))}, but no plugin is called so (there are: {others})")
 
 
 def _load_local(choice: _Choice, files: Sequence[Path], beside: Beside) -> list[LoadedPlugin]:

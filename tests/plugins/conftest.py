@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
+
+from onnx_exporter._cli import main
 
 Install = Callable[..., Path]
 
@@ -29,3 +33,34 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         return site
 
     return install
+
+
+@pytest.fixture
+def demo() -> Iterator[None]:
+    """Operators that no exporter knows."""
+    with torch.library._scoped_library("demo", "DEF") as library:
+        library.define("negate(Tensor self) -> Tensor")
+        library.define("negate.scaled(Tensor self, float by) -> Tensor")
+        library.define("flip_(Tensor(a!) self) -> Tensor(a!)")
+        library.define("turn(Tensor self) -> Tensor")
+        library.define("turn_(Tensor(a!) self) -> Tensor(a!)")
+        library.impl("negate", lambda x: -x, "CompositeExplicitAutograd")
+        library.impl("negate.scaled", lambda x, by: -x, "CompositeExplicitAutograd")
+        library.impl("flip_", lambda x: x.neg_(), "CompositeExplicitAutograd")
+        library.impl("turn", lambda x: -x, "CompositeExplicitAutograd")
+        library.impl("turn_", lambda x: x.neg_(), "CompositeExplicitAutograd")
+        yield
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Returns ``run(*arguments)``, which gives the exit code and what is printed."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["onnx-exporter", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        return int(stopped.value.code or 0), captured.out + captured.err
+
+    return run

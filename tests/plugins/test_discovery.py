@@ -95,18 +95,13 @@ def test_a_plugin_that_exits_takes_nobody_along(install):
     assert "SystemExit: 7" in state_of("exits").error
 
 
-def test_clashing_plugins_are_still_listed(install, monkeypatch, capsys):
-    from onnx_exporter._cli import main
-
+def test_clashing_plugins_are_still_listed(install, run):
     install("demo", GOOD)
     install("other", GOOD)
-    monkeypatch.setattr(sys, "argv", ["onnx-exporter", "plugins"])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    shown = capsys.readouterr()
-    assert stopped.value.code == 0
-    assert "exporter-plugin-demo" in shown.out
-    assert "two plugins convert 'demo::double'" in shown.out
+    code, shown = run("plugins")
+    assert code == 0
+    assert "exporter-plugin-demo" in shown
+    assert "two plugins convert 'demo::double'" in shown
 
 
 def test_a_missing_plugin(install):
@@ -133,8 +128,17 @@ def test_asked_for_and_left_out(install):
 
 def test_environment_disables(install, monkeypatch):
     install("demo", GOOD)
-    monkeypatch.setenv("ONNX_EXPORTER_DISABLE", "other, demo")
+    monkeypatch.setenv("ONNX_EXPORTER_DISABLE", "demo")
     assert state_of("demo").disabled == "ONNX_EXPORTER_DISABLE"
+
+
+@pytest.mark.parametrize("variable", ["ONNX_EXPORTER_DISABLE", "ONNX_EXPORTER_PLUGINS"])
+def test_a_name_in_the_environment_that_nothing_has_is_told(install, monkeypatch, variable):
+    install("demo", GOOD)
+    monkeypatch.setenv(variable, "demo, dmeo, onnx_exporter_plugins")
+    with pytest.warns(ExportWarning, match=rf"{variable} names 'dmeo', but no plugin is called so \(there are: .*demo") as caught:
+        state_of("demo")
+    assert len(caught) == 1
 
 
 def test_environment_allows(install, monkeypatch):

@@ -34,6 +34,9 @@ def plugins(verbose: bool, plugin: tuple[str, ...], prefer: tuple[str, ...]) -> 
     console = table_console()
     if shown:
         console.print(table)
+    for item in found:
+        if item.error:
+            click.echo(f"\n{item.info.name} failed to load: {item.error}")
     if verbose:
         for item in shown:
             lines = [] if item.info.is_builtin else list(_contributions(item))
@@ -66,7 +69,7 @@ def _plural(kind: str, count: int) -> str:
 
 def _state(plugin: LoadedPlugin) -> str:
     if plugin.error:
-        return f"failed: {plugin.error}"
+        return "failed"
     if plugin.disabled:
         return f"disabled: {plugin.disabled}"
     return "loaded, preferred" if plugin.provider and plugin.provider.is_preferred else "loaded"
