@@ -7,7 +7,6 @@ a write could be seen under a name that is read afterwards, the program is refus
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 
 from onnx_exporter._source.aliasing import AliasSets, EffectsCache
@@ -39,7 +38,7 @@ def check_choices(graph: SourceGraph, cache: EffectsCache, sets: AliasSets) -> N
     if any(node.op in _BLOCKS for node in graph.nodes):
         memory = _Memory(cache)
         memory.block(graph)
-        _Checker(cache, sets, memory).block(graph, [])
+        _Checker(cache, sets, memory, graph).block(graph, [])
 
 
 class _Memory:
@@ -100,33 +99,47 @@ class _Memory:
             self._of[output] = self._of[value]
 
 
-@dataclasses.dataclass
 class _Place:
     """Where the walk is in one block.
 
     Attributes:
+        position: The node that it is at.
+
+    Args:
         block: The block.
         is_round: It is the body of a loop.
-        position: The node that it is at.
     """
 
-    block: SourceGraph
-    is_round: bool
-    position: int = 0
+    def __init__(self, block: SourceGraph, *, is_round: bool) -> None:
+        self.position = 0
+        self._last: dict[SourceValue, int] = {}
+        for position, node in enumerate(block.nodes):
+            self._last |= dict.fromkeys(SourceGraph(nodes=[node]).read_values(), position)
+        self._last |= dict.fromkeys(block.outputs, len(block.nodes))
+        self._again = self._last.keys() - {*block.inputs, *block.made_values()} if is_round else frozenset()
+
+    def reads_after(self, value: SourceValue) -> bool:
+        """Whether a value is read after the node at which the walk is, in later rounds of the loop too."""
+        return self._last.get(value, -1) > self.position or value in self._again
 
 
 class _Checker:
     """Walks in the order of execution, and holds each write against what is read afterwards."""
 
-    def __init__(self, cache: EffectsCache, sets: AliasSets, memory: _Memory) -> None:
+    def __init__(self, cache: EffectsCache, sets: AliasSets, memory: _Memory, graph: SourceGraph) -> None:
         self._cache = cache
         self._sets = sets
         self._memory = memory
         self._known: set[SourceValue] = set()
+        self._names: dict[Site, list[SourceValue]] = {}
+        for value in dict.fromkeys(graph.read_values()):
+            if not value.type.is_number:
+                for site in memory.sites(value):
+                    self._names.setdefault(site, []).append(value)
 
     def block(self, block: SourceGraph, around: Sequence[_Place], *, is_round: bool = False) -> None:
         """Checks the writes of a block, which `around` says where it is in."""
-        place = _Place(block, is_round)
+        place = _Place(block, is_round=is_round)
         self._known.update(block.inputs)
         for place.position, node in enumerate(block.nodes):
             for inner in node.blocks:
@@ -138,23 +151,12 @@ class _Checker:
 
     def _check(self, node: SourceNode, written: Sequence[SourceValue], places: Sequence[_Place]) -> None:
         followed = {self._sets.root(value) for value in written}
-        touched = self._memory.all(written)
-        for value in self._read_after(places):
-            if value.type.is_number or value not in self._known or self._sets.root(value) in followed:
-                continue
-            if touched & self._memory.sites(value):
-                raise refusal(node.location, _REASON)
-
-    def _read_after(self, places: Sequence[_Place]) -> set[SourceValue]:
-        """The values that are read after the node at which the walk is, in later rounds of the loops around it too."""
-        found: set[SourceValue] = set()
-        for place in places:
-            nodes = place.block.nodes
-            found.update(SourceGraph(nodes=nodes[place.position + 1 :], outputs=place.block.outputs).read_values())
-            if place.is_round:
-                own = {*place.block.inputs, *place.block.made_values()}
-                found.update(value for value in place.block.read_values() if value not in own)
-        return found
+        for site in self._memory.all(written):
+            for value in self._names.get(site, ()):
+                if value not in self._known or self._sets.root(value) in followed:
+                    continue
+                if any(place.reads_after(value) for place in places):
+                    raise refusal(node.location, _REASON)
 
 
 def refusal(location: Location, reason: str) -> UnsupportedOpError:
