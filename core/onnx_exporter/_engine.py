@@ -138,6 +138,7 @@ class Engine:
         candidates = self._candidates(node)
         context = GraphContext(self, self.builder, node, arguments, candidates)
         reasons: list[str] = []
+        refusals: list[str] = []
         if self.fallback is not None and self.fallback.goes_first:
             results = self._others.ask_fallback(context, self.fallback, reasons)
             if results is not None:
@@ -157,6 +158,8 @@ class Engine:
             except DECLINED as declined:
                 self.builder.rollback(checkpoint)
                 reasons.append(f"{candidate.provider.name} ({candidate.entry.title}): {declined}")
+                if candidate.entry.name != "prim::PythonOp":  # a handler for all classes may not know this one
+                    refusals.append(reasons[-1])
                 continue
             if results is not None:
                 return results
@@ -166,7 +169,7 @@ class Engine:
             results = self._others.ask(context, via, reasons, lambda: convert_quantized(context))
             if results is not None:
                 return results
-        results = self._fall_back(context, reasons)
+        results = self._fall_back(context, reasons, refusals)
         if results is None:
             self.failures.note(node, reasons)
         return results
@@ -258,11 +261,11 @@ class Engine:
             return True
         return any(self._others.hooks("fallback")) or (node.op == "prim::PythonOp" and any(self._others.hooks("python_op")))
 
-    def _fall_back(self, context: GraphContext, reasons: list[str]) -> Sequence[Any] | None:
+    def _fall_back(self, context: GraphContext, reasons: list[str], refusals: list[str]) -> Sequence[Any] | None:
         """What is tried once no table converts a node: its own way, rules of plugins, their hooks, what the caller asks for."""
         node = context.node
         if node.op == "prim::PythonOp":
-            results = self._python_op(context, reasons)
+            results = self._python_op(context, reasons, refusals)
             if results is not None:
                 return results
         results = self._others.pass_through(context, reasons)
@@ -273,15 +276,19 @@ class Engine:
             return results
         return None if self.fallback is None else self._others.ask_fallback(context, self.fallback, reasons)
 
-    def _python_op(self, context: GraphContext, reasons: list[str]) -> Sequence[Any] | None:
-        """An ``autograd.Function``: its own ``symbolic``, else hooks of plugins, else its traced body."""
+    def _python_op(self, context: GraphContext, reasons: list[str], refusals: list[str]) -> Sequence[Any] | None:
+        """An ``autograd.Function``: its own ``symbolic``, else hooks of plugins, else its traced body.
+
+        The body only stands in where nobody who converts the class refused this call: it need not compute the same.
+        """
         node = context.node
         if hasattr(node.attributes["function"], "symbolic"):
             return self._others.ask_class(context, reasons)
+        asked = len(reasons)
         results = self._others.ask_hooks(context, "python_op", reasons)
         if results is not None:
             return results
-        if not node.blocks or not self._inlines_functions:
+        if refusals or len(reasons) > asked or not node.blocks or not self._inlines_functions:
             return None
         body = node.blocks[0]
         for inner, outer in zip(body.inputs, node.input_values(), strict=False):
@@ -356,7 +363,7 @@ class Engine:
     # Results
 
     def _bind(self, node: SourceNode, results: Sequence[Any]) -> None:
-        if len(results) < len(node.outputs) or (len(results) > len(node.outputs) and not _ends_with_list(node)):
+        if len(results) < len(node.outputs) or (len(results) > len(node.outputs) and not _has_unread_list(node)):
             raise SymbolicError(
                 f"{called(node)} has {len(node.outputs)} results, its symbolic function gave {len(results)}\n  at {node.location}"
             )
@@ -387,7 +394,7 @@ def _by_parameters(arguments: Mapping[str, Any], parameters: Sequence[str]) -> M
     return dict(zip(names, arguments.values(), strict=False))
 
 
-def _ends_with_list(node: SourceNode) -> bool:
-    """Whether the last result is a list, of which only the elements that the model reads are results of the node."""
+def _has_unread_list(node: SourceNode) -> bool:
+    """Whether the last result is a list of which the model reads nothing, so that its elements are no results of the node."""
     returns = node.schema.returns if node.schema is not None else []
-    return bool(returns) and isinstance(returns[-1].type, torch._C.ListType)
+    return len(node.outputs) < len(returns) and isinstance(returns[-1].type, torch._C.ListType)

@@ -49,6 +49,8 @@ class Failures:
         return UnsupportedOp(name, tuple(places), tuple(reasons), later, "\n    ".join(filter(None, (*stand_by, hint))))
 
     def _hint(self, name: str, known: bool) -> str:
+        if name.startswith("autograd.Function") and known:
+            return "its forward does not stand in for what is refused; a handler that returns None lets it"
         if name.startswith("autograd.Function"):
             return "give the class a static method symbolic(g, ...), or a plugin a handler: @table.python_op(...)"
         if known:

@@ -97,6 +97,41 @@ CASES = [
         opsets=(9, 11, NEWEST),
         label="mask_rows",
     ),
+    *(
+        # Of one element the tracer takes the axis away, and of one row too
+        row(
+            "aten::index_put",
+            written(write),
+            torch.arange(24.0).reshape(4, 6),
+            mask,
+            others=[(-torch.arange(6.0 * len(other)).reshape(-1, 6), other) for other in others if dynamic or len(other) == 4],
+            dynamic=dynamic,
+            opsets=(9, 11, NEWEST),
+            captures=("trace", "export"),
+            label=label,
+        )
+        for mask, others, write, label in (
+            (
+                torch.arange(24).reshape(4, 6) == 7,
+                (torch.arange(24).reshape(4, 6) % 5 == 1, torch.zeros(5, 6, dtype=torch.bool)),
+                lambda x, m: x.__setitem__(m, x[m] * 2),
+                "one_element",
+            ),
+            (
+                torch.tensor([False, True, False, False]),
+                (torch.tensor([True, True, False, True]), torch.tensor([False] * 4), torch.tensor([True] * 5)),
+                lambda x, m: x.__setitem__(m, x[m] * 2),
+                "one_row",
+            ),
+            (
+                torch.tensor([False, True, False, False]),
+                (torch.tensor([True, True, False, True]), torch.tensor([True, False] * 3)),
+                lambda x, m: x[:, 1].__setitem__(m, x[m][None, None, :, 2] + 1),
+                "more_axes",
+            ),
+        )
+        for dynamic, label in (({}, label), ({0: {0: "rows"}, 1: {0: "rows"}}, f"{label}_dynamic"))
+    ),
     row(
         "aten::index_put",
         written(lambda x: x.__setitem__(x > 9, x[x > 9] * 2), lambda x: x.__setitem__(x > 1e6, x[x > 1e6])),

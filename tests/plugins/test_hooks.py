@@ -6,6 +6,7 @@ import types
 
 import pytest
 import torch
+from choice_kit import X, kinds
 
 from onnx_exporter import (
     ArgumentError,
@@ -22,14 +23,14 @@ from onnx_exporter import (
 from onnx_exporter._loading import OPTIONS
 from onnx_exporter._plugins import load_plugins
 
-X = torch.randn(2, 3)
-
 
 @pytest.fixture(autouse=True)
 def demo():
     with torch.library._scoped_library("demo", "DEF") as library:
         library.define("double(Tensor x) -> Tensor")
         library.impl("double", lambda x: x + x, "CompositeExplicitAutograd")
+        library.define("rows(Tensor x) -> Tensor[]")
+        library.impl("rows", lambda x: [row.clone() for row in x], "CompositeExplicitAutograd")
         library.define("neg_pos(Tensor x) -> (Tensor, Tensor)")
         library.impl("neg_pos", lambda x: (x.clamp(max=0), x.clamp(min=0)), "CompositeExplicitAutograd")
         yield
@@ -212,82 +213,6 @@ def test_a_library_that_is_not_there(install):
         export(double, (X,), verify=True)
 
 
-# Handlers for autograd.Function
-
-
-class Scale(torch.autograd.Function):
-    vendor_op = "Scale"
-
-    @staticmethod
-    def forward(ctx, x, factor):
-        return x * factor
-
-
-class Own(torch.autograd.Function):
-    vendor_op = "Own"
-
-    @staticmethod
-    def forward(ctx, x):
-        return x + 1
-
-    @staticmethod
-    def symbolic(g, x):
-        return g.op("Add", x, g.op("Constant", value_t=torch.tensor(1.0)))
-
-
-class Other(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return torch.relu(x)
-
-
-HANDLER = """
-from onnx_exporter import OpTable, hookimpl
-
-onnx_exporter_requires = {{"opset": {opset!r}}}
-
-@hookimpl
-def onnx_exporter_python_op(g, node):
-    name = getattr(node.attributes["function"], "vendor_op", None)
-    return None if name is None else g.op(f"com.vendor::{{name}}", g.arguments["x"], factor=g.arguments["factor"])
-"""
-
-
-def kinds(function, **options):
-    return [node.op_type for node in export(function, (X,), **options).model.graph]
-
-
-@pytest.mark.parametrize("capture", ["trace", "export"])
-def test_a_hook_handles_any_class(install, capture):
-    install("vendor", HANDLER.format(opset=">=7"))
-    result = export(lambda x: Scale.apply(x, 3.0), (X,), capture=capture)
-    (node,) = result.model.graph
-    assert (node.domain, node.op_type, node.attributes["factor"].as_float()) == ("com.vendor", "Scale", 3.0)
-    origin = result.origins[node.name]
-    assert (origin.plugin, origin.plugin_version, origin.op) == ("vendor", "1.0", "prim::PythonOp")
-    assert origin.function.endswith("vendor.onnx_exporter_python_op")
-    assert origin.line.endswith("vendor.py:9")
-
-
-def test_what_goes_before_and_after_the_hook(install):
-    install("vendor", HANDLER.format(opset=">=7"))
-    assert kinds(lambda x: Own.apply(x)) == ["Add"]  # its own symbolic
-    assert kinds(lambda x: Other.apply(x)) == ["Relu"]  # declined, so what forward computes
-    table = OpTable()
-
-    @table.python_op("Scale")
-    def scale(g, x: Value, factor: float):
-        return g.op("Mul", x, g.constant(factor, like=x))
-
-    assert kinds(lambda x: Scale.apply(x, 3.0), plugins=[table]) == ["Mul"]
-
-
-def test_hooks_are_not_asked_outside_their_opsets(install):
-    install("vendor", HANDLER.format(opset=">=13"))
-    assert kinds(lambda x: Scale.apply(x, 3.0), opset_version=13) == ["Scale"]
-    assert kinds(lambda x: Scale.apply(x, 3.0), opset_version=12) == ["Mul"]
-
-
 # Fallback
 
 
@@ -404,3 +329,23 @@ def test_more_results_than_there_are():
     plugin = object_with(fallback=lambda g, node: [g.op("Neg", g.arguments["x"])] * 2)
     with pytest.raises(SymbolicError, match=r"demo::double has 1 results, its symbolic function gave 2\n  at "):
         export(double, (X,), plugins=[plugin])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_as_many_results_as_a_list_has(count):
+    """The model reads two elements of a list."""
+    table = OpTable()
+
+    @table.op("demo::rows")
+    def rows(g, x: Value) -> list[Value]:
+        return [g.op("Gather", x, g.constant(index), axis=0) for index in range(count)]
+
+    def model(x):
+        first, second = torch.ops.demo.rows(x)
+        return first - second
+
+    if count == 2:
+        export(model, (X,), plugins=[table], verify=True)
+    else:
+        with pytest.raises(SymbolicError, match=f"demo::rows has 2 results, its symbolic function gave {count}"):
+            export(model, (X,), plugins=[table])

@@ -1,11 +1,17 @@
 """Takes the example's sizes out of what the tracer records for ``x[i] = value``.
 
-PyTorch's ``__setitem__`` brings the value to the written place's size before it copies, and the tracer records
+PyTorch's ``__setitem__`` brings the value to the written place's size before it writes, and the tracer records
 that as ``view`` (which drops leading axes of size 1) and ``expand`` to the sizes that the example had, without
-a warning. `aten::copy_` broadcasts by itself, so both can go.
+a warning. `aten::copy_` and `aten::index_put_` broadcast by themselves, so both can go; of more axes than the written
+place has, the first must have size 1.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
 
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceType, SourceValue
 from onnx_exporter._source.schema import normalise, parse_schema
@@ -14,7 +20,7 @@ _SQUEEZE = "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)"
 
 
 def unbake_setitem(graph: SourceGraph) -> None:
-    """Lets each copy broadcast its value itself, in place."""
+    """Lets each write broadcast its value itself, in place."""
     producers: dict[SourceValue, SourceNode] = {}
     nodes: list[SourceNode] = []
     for node in graph.nodes:
@@ -22,15 +28,27 @@ def unbake_setitem(graph: SourceGraph) -> None:
             written, value = node.arguments["self"], node.arguments["src"]
             source = _before_expand(producers.get(value), written)
             if source is not None:
-                squeeze = _before_view(producers.get(source))
-                if squeeze is not None:
-                    nodes.append(squeeze)
-                    source = squeeze.outputs[0]
-                node.arguments["src"] = source
+                node.arguments["src"] = _before_view(producers.get(source), source, written.type.rank, nodes)
+        elif node.op == "aten::index_put_":
+            value = node.arguments["values"]
+            rank = _rank_of_place(node.arguments["self"], node.arguments["indices"])
+            node.arguments["values"] = _before_view(producers.get(value), value, rank, nodes)
         elif node.op in ("aten::expand", "aten::view"):
             producers[node.outputs[0]] = node
         nodes.append(node)
     graph.nodes = nodes
+
+
+def _rank_of_place(written: SourceValue, indices: Sequence[Any]) -> int | None:
+    """The rank of what ``x[indices]`` gives."""
+    given = [index for index in indices if index is not None]
+    if written.type.rank is None or any(index.type.rank is None for index in given):
+        return None
+    masks = [index.type.rank for index in given if index.type.dtype in (torch.bool, torch.uint8)]
+    ranks = [index.type.rank for index in given if index.type.dtype not in (torch.bool, torch.uint8)]
+    taken = sum(masks) + len(ranks)
+    rank: int = written.type.rank - taken + max([*ranks, *([1] if masks else [])], default=0)
+    return rank
 
 
 def _before_expand(node: SourceNode | None, written: SourceValue) -> SourceValue | None:
@@ -44,24 +62,30 @@ def _before_expand(node: SourceNode | None, written: SourceValue) -> SourceValue
     return value
 
 
-def _before_view(node: SourceNode | None) -> SourceNode | None:
-    """A squeeze of the leading axes in place of a view with the example's sizes, if that is what the view did."""
-    if node is None or node.op != "aten::view":
-        return None
-    value = node.arguments["self"]
-    before, after = value.type.example_shape, node.outputs[0].type.example_shape
+def _before_view(node: SourceNode | None, value: SourceValue, rank: int | None, nodes: list[SourceNode]) -> SourceValue:
+    """What a view took leading axes of size 1 off, down to the rank of the written place; `value` if the view is another.
+
+    Args:
+        node: What makes the value, if it is a view.
+        value: The value that is written.
+        rank: The rank of the place that it is written to.
+        nodes: Is told of a squeeze, where there are more axes.
+    """
+    if node is None or node.op != "aten::view" or rank is None:
+        return value
+    whole: SourceValue = node.arguments["self"]
+    before, after = whole.type.example_shape, node.outputs[0].type.example_shape
     if before is None or after is None or not all(isinstance(size, int) for size in node.arguments["size"]):
-        return None
+        return value
     count = len(before) - len(after)
     if count <= 0 or before != (1,) * count + after:
-        return None
+        return value
+    surplus = max(len(before) - rank, 0)
+    if not surplus:
+        return whole
     schema = parse_schema(_SQUEEZE)
-    kind = SourceType(value.type.dtype, value.type.shape and value.type.shape[count:], False, None, after)
-    return SourceNode(
-        "aten::squeeze",
-        "dims",
-        normalise(schema, [value, list(range(count))], {}),
-        [SourceValue("", kind)],
-        node.location,
-        schema=schema,
-    )
+    shape = whole.type.shape and whole.type.shape[surplus:]
+    squeezed = SourceValue("", SourceType(whole.type.dtype, shape, False, None, before[surplus:]))
+    arguments = normalise(schema, [whole, list(range(surplus))], {})
+    nodes.append(SourceNode("aten::squeeze", "dims", arguments, [squeezed], node.location, schema=schema))
+    return squeezed

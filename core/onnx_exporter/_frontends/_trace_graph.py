@@ -25,6 +25,9 @@ _FRAME = re.compile(r"^(.*)\((\d+)\): (.*)$", re.MULTILINE)
 _SCRIPTED = re.compile(r'^ *File "(.+)", line (\d+)$', re.MULTILINE)
 _TRACER = str(Path(__file__).parent / "trace.py")
 _SAME_NUMBER = {"prim::NumToTensor", "aten::ScalarImplicit", "aten::Int", "aten::IntImplicit", "aten::FloatImplicit"}
+_OF_SCRIPTS = frozenset({"prim::If", "prim::Loop", "aten::__is__", "aten::__isnot__"})
+"""What a tracer does not record, so that it comes from a function that the model scripts."""
+
 _PARTS = frozenset({"aten::split", "aten::unsafe_split", "aten::unbind"})
 """Operators that return as many parts as an axis has room for."""
 
@@ -68,8 +71,7 @@ class Converter:
         self._nodes(traced, graph)
         for output in traced.outputs():
             graph.outputs += self._flatten(self.env[output.unique()])
-        if not self.static:
-            unbake_setitem(graph)
+        unbake_setitem(graph)
         return graph
 
     def _flatten(self, value: Any) -> list[SourceValue]:
@@ -94,7 +96,7 @@ class Converter:
                 self._unpack(node)
             elif kind == "prim::PythonOp":
                 graph.nodes += self._python_op(node)
-            elif kind in ("prim::If", "prim::Loop") or any(is_unknown(self.env[value.unique()]) for value in node.inputs()):
+            elif kind in _OF_SCRIPTS or any(is_unknown(self.env[value.unique()]) for value in node.inputs()):
                 graph.nodes += self._scripted(node, *interpret_node(node, self.env, self.weights))
             elif kind == "prim::device":
                 self.env[node.output().unique()] = None  # where to compute is not part of the graph
