@@ -179,10 +179,11 @@ class Builder:
 
     # Values
 
-    def input(self, name: str, dtype: ir.DataType, shape: Sequence[Dim] | None) -> Value:
-        """Adds a graph input."""
+    def input(self, name: str, dtype: ir.DataType, shape: Sequence[Dim] | None, *, is_optional: bool = False) -> Value:
+        """Adds a graph input, which if `is_optional` need not be given."""
         self.reserve(name)
-        return Value(ir.Value(name=name, type=ir.TensorType(dtype), shape=None if shape is None else ir.Shape(shape)))
+        kind = ir.OptionalType(ir.TensorType(dtype)) if is_optional else ir.TensorType(dtype)
+        return Value(ir.Value(name=name, type=kind, shape=None if shape is None else ir.Shape(shape)))
 
     def constant(self, array: np.ndarray[Any, Any], *, is_number: bool = False) -> Value:
         """Returns a small constant; equal ones are stored once."""
@@ -358,9 +359,9 @@ def _allowed_types(schema: onnx.defs.OpSchema) -> tuple[tuple[str, frozenset[str
 def check_node(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outputs: int) -> None:
     """Checks counts and element types against the schema."""
     if not schema.min_input <= len(inputs) <= schema.max_input:
-        raise NodeError(f"{schema.name} takes {schema.min_input} to {schema.max_input} inputs, got {len(inputs)}")
+        raise NodeError(f"{schema.name} takes {_counted(schema.min_input, schema.max_input)} inputs, got {len(inputs)}")
     if not schema.min_output <= outputs <= schema.max_output:
-        raise NodeError(f"{schema.name} has {schema.min_output} to {schema.max_output} outputs, asked for {outputs}")
+        raise NodeError(f"{schema.name} has {_counted(schema.min_output, schema.max_output)} outputs, asked for {outputs}")
     formal = _allowed_types(schema)
     bound: dict[str, str] = {}
     last = len(formal) - 1
@@ -379,6 +380,10 @@ def check_node(schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], outpu
             raise NodeError(
                 f"{schema.name}: input {index} is {kind[7:-1]}, but must be {bound[variable][7:-1]} like the one before"
             )
+
+
+def _counted(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _check_target(schema: onnx.defs.OpSchema, attributes: Mapping[str, ir.Attr]) -> None:

@@ -22,6 +22,7 @@ from onnx_exporter._source.cleanup import cleanup
 from onnx_exporter._source.fold import fold_constants
 from onnx_exporter._source.functionalize import functionalize
 from onnx_exporter._source.graph import SourceGraph
+from onnx_exporter._source.optionals import read_where_given
 from onnx_exporter._source.simplify import simplify
 from onnx_exporter._source.statistics import show_updates
 from onnx_exporter._source.weights import weights_of
@@ -50,6 +51,7 @@ def purify(graph: SourceGraph, plugin_set: PluginSet, *, fold_weights: bool = Tr
     graph = functionalize(show_updates(graph))
     graph = cleanup(graph)
     graph = simplify(fold_constants(graph, weights=() if fold_weights else None))
+    graph = read_where_given(graph)
     return cleanup(run_source_passes(plugin_set, graph))
 
 
@@ -106,7 +108,7 @@ def convert(
             dtype = dtypes.to_onnx(source.type.dtype)
         except ValueError as error:
             raise ArgumentError(f"input {source.name!r}: {error}") from None
-        value = engine.env[source] = builder.input(source.name, dtype, dims)
+        value = engine.env[source] = builder.input(source.name, dtype, dims, is_optional=source.type.is_optional)
         graph_inputs.append(value)
     # Before any node, so that no node takes a weight's name.
     weights = [engine.value(weight).ir for weight in weights_of(graph)]

@@ -60,6 +60,8 @@ class Options:
     autograd_inlining: bool = True
     report: bool | str | os.PathLike[str] = False
     progress: Callable[[str], None] | None = None
+    settled: frozenset[str] = frozenset()
+    """Options for which defaults of plugins do not count."""
 
     @property
     def opset(self) -> int:
@@ -107,7 +109,7 @@ class Options:
         Raises:
             ArgumentError: If a value is wrong, or contradicts what was given.
         """
-        given = {name for name in PLUGIN_OPTIONS if getattr(self, name) is not None}
+        given = {name for name in PLUGIN_OPTIONS if name in self.settled or getattr(self, name) is not None}
         if self.dynamo is not None:
             given.add("capture")
         stated = {name: default for name in PLUGIN_OPTIONS if name not in given and (default := default_of(name)) is not None}

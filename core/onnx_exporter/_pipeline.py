@@ -28,6 +28,7 @@ from onnx_exporter._plugins import PluginSet, load_plugins
 from onnx_exporter._protobuf import Layout, lay_out
 from onnx_exporter._report import Report
 from onnx_exporter._result import ExportResult, origins_of, plugin_versions, warn_about
+from onnx_exporter._source.calls import operators_of
 from onnx_exporter._source.weights import name_weights, weights_to_inputs
 from onnx_exporter._text import to_text
 from onnx_exporter._verify import verify_file
@@ -85,12 +86,15 @@ class _Export:
         self.functions = select_modules(_users_module(module), options.export_modules_as_functions)
         self.weights: dict[str, torch.Tensor] = {}
         """The weights that are inputs without data, by name."""
+        self.operators: frozenset[str] = frozenset()
+        """What the captured model calls, and what stands for its writes."""
 
     def run(self, args: Any, kwargs: Mapping[str, Any] | None, f: Target) -> ExportResult:
         options = self.options
         self.stage("capturing")
         inputs = inputs_of(self.module, args, kwargs, options)
         captured, inputs = self._capture(inputs)
+        self.operators = operators_of(captured.graph)
         self.stage("converting")
         model = self._convert(captured)
         warn_about(captured, is_dynamic=inputs.is_dynamic)
@@ -101,7 +105,8 @@ class _Export:
         layout = lay_out(model)
         refusal = _refusal(layout) if options.check else None
         origins = origins_of(model)
-        result = ExportResult(model, None, origins, plugin_versions(self.plugin_set, origins), tuple(captured.baked))
+        plugins = plugin_versions(self.plugin_set, origins)
+        result = ExportResult(model, None, origins, plugins, tuple(captured.baked), operators=self.operators)
         if f is not None:
             self.stage("writing")
             result = dataclasses.replace(result, file=_write(layout, f, options.external_data))
@@ -113,9 +118,10 @@ class _Export:
         return result
 
     def _capture(self, inputs: ModelInputs) -> tuple[Captured, ModelInputs]:
-        """Returns the captured graph, and the inputs without those axes that turned out fixed."""
+        """Returns the captured graph, and the inputs without those axes that turned out fixed, and with what is optional."""
         if isinstance(self.module, Scripted):  # whatever capture is asked for: torch.export takes no TorchScript
-            return capture_script(self.module, inputs), inputs
+            captured = capture_script(self.module, inputs, self.options.opset)
+            return captured, inputs.with_optional([value.type.is_optional for value in captured.graph.inputs])
         if self.options.by_export or isinstance(self.module, torch.export.ExportedProgram):
             from onnx_exporter._frontends.exported_program import capture_export, settle_automatic
 
@@ -140,6 +146,7 @@ class _Export:
         if not options.export_params:
             self.weights = weights_to_inputs(graph, order, options.output_names or ())
         graph = purify(graph, self.plugin_set, fold_weights=options.fold_weights)
+        self.operators |= operators_of(graph)
         return convert(
             graph,
             self.plugin_set,

@@ -156,6 +156,7 @@ class Registry:
         self._python_ops: dict[str, list[Candidate]] = defaultdict(list)
         self._passthroughs: list[tuple[Passthrough, Provider]] = []
         self._waiting: dict[str, list[Candidate]] = defaultdict(list)
+        self._waiting_rules: list[tuple[Passthrough, Provider]] = []
         self._found: dict[tuple[str, str, int], Sequence[Candidate]] = {}
         self._rules: dict[tuple[str, int, bool], tuple[Passthrough, Provider] | None] = {}
         for provider in self.providers:
@@ -163,6 +164,7 @@ class Registry:
             for table in provider.tables:
                 if table.replaces and provider.precedence > Precedence.PREFERRED:
                     self._add(table, provider, self._waiting)
+                    self._waiting_rules += [(rule, provider) for rule in table.passthroughs]
                     continue
                 self._add(table, provider, self._entries)
                 for entry in table.python_ops.values():
@@ -232,7 +234,7 @@ class Registry:
             found = [
                 (rule, provider)
                 for rule, provider in self._passthroughs
-                if (rule.replaces or not replacing) and rule.opset <= opset and opset in provider.opsets and rule.matches(op)
+                if (rule.replaces or not replacing) and _applies(rule, provider, op, opset)
             ]
             check_claims(op, [(provider, rule.place) for rule, provider in found])
             self._rules[key] = found[0] if found else None
@@ -277,10 +279,11 @@ class Registry:
 
     def stand_by(self, op: str, overload: str, opset: int) -> list[str]:
         """Returns what keeps plugins from converting ``op.overload`` at `opset`, a line for each that does or might."""
+        providers = [each.provider for each in self.waiting(op, overload, opset)]
+        providers += [provider for rule, provider in self._waiting_rules if _applies(rule, provider, op, opset)]
         lines = [
-            f"plugin {each.provider} would convert it if it were preferred: prefer=[{each.provider.name!r}], "
-            f"--prefer {each.provider.name}"
-            for each in self.waiting(op, overload, opset)
+            f"plugin {provider} would convert it if it were preferred: prefer=[{provider.name!r}], --prefer {provider.name}"
+            for provider in providers
         ]
         lines += [
             f"plugin {each.provider} converts it, but is for opset {ranges(each.provider.opsets)} only"
@@ -308,6 +311,10 @@ class Registry:
 
     def __contains__(self, name: str) -> bool:
         return functional_name(name) in self._entries
+
+
+def _applies(rule: Passthrough, provider: Provider, op: str, opset: int) -> bool:
+    return rule.opset <= opset and opset in provider.opsets and rule.matches(op)
 
 
 def _check(candidates: Sequence[Candidate]) -> None:

@@ -76,11 +76,15 @@ def _path_of(report: bool | str | os.PathLike[str], f: Any) -> Path | None:
     return Path(f"{os.fspath(f)}.md") if isinstance(f, str | os.PathLike) else Path("onnx_export_report.md")
 
 
+def _type_of(value: ir.Value) -> str:
+    return f"optional {value.dtype}" if isinstance(value.type, ir.OptionalType) else str(value.dtype)
+
+
 def _of_result(result: ExportResult) -> list[str]:
     lines = ["## Interface", "", "| | name | type | shape |", "| --- | --- | --- | --- |"]
     graph = result.model.graph
     for kind, values in (("input", graph.inputs), ("output", graph.outputs)):
-        lines += [f"| {kind} | {value.name} | {value.dtype} | {value.shape} |" for value in values]
+        lines += [f"| {kind} | {value.name} | {_type_of(value)} | {value.shape} |" for value in values]
     lines += ["", "## Operators", "", "| PyTorch | plugin | ONNX | nodes |", "| --- | --- | --- | --- |"]
     made: dict[tuple[str, str], list[ir.Node]] = defaultdict(list)
     for node in graph.all_nodes():

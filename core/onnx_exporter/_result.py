@@ -33,6 +33,8 @@ class ExportResult:
         plugins: Names and versions of the plugins that took part.
         baked: Values of the example that capture had to fix, each ``"file:line: what"``.
         comparison: What verification found, or None if it was not asked for.
+        operators: Operators of PyTorch on which the outputs depend, as captured (``"aten::fill_.Scalar"``) and as converted
+            (``"aten::select_scatter"``); of an ``autograd.Function`` ``"module:Class"``.
     """
 
     model: ir.Model
@@ -41,6 +43,7 @@ class ExportResult:
     plugins: Mapping[str, str]
     baked: Sequence[str] = ()
     comparison: Comparison | None = None
+    operators: frozenset[str] = frozenset()
 
     @property
     def model_proto(self) -> onnx.ModelProto:

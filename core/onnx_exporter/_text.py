@@ -71,10 +71,17 @@ def _fact(node: ir.Node, name: str) -> str:
 def _typed(value: ir.Value) -> str:
     if value.type is None:
         return ""
-    if not isinstance(value.type, ir.TensorType):
-        return f" : {value.type}"
-    shape = "" if value.shape is None else f"[{', '.join(map(str, value.shape))}]"
-    return f" : {value.type.dtype.name.lower()}{shape}"
+    return f" : {type_text(value.type, value.shape)}"
+
+
+def type_text(kind: ir.TypeProtocol, shape: ir.Shape | None) -> str:
+    """Returns a type in words: ``float[n, 3]``, ``optional(float[n, 3])``, ``sequence(int64)``."""
+    if isinstance(kind, ir.TensorType):
+        return kind.dtype.name.lower() + ("" if shape is None else f"[{', '.join(map(str, shape))}]")
+    if isinstance(kind, ir.OptionalType | ir.SequenceType):
+        name = "optional" if isinstance(kind, ir.OptionalType) else "sequence"
+        return f"{name}({type_text(kind.elem_type, shape)})"
+    return str(kind)
 
 
 def _known(tensor: ir.TensorProtocol | None) -> str:

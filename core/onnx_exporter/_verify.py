@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,11 +15,23 @@ from onnx_exporter import _verify_runtime
 from onnx_exporter._comparison import Comparison, ComparisonRun, compare_output
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._state import unchanged_state
-from onnx_exporter._verify_inputs import Ranges, Sizes, Symbols, alternative_tensors, label_of, resized, sizes_of
+from onnx_exporter._verify_inputs import (
+    Ranges,
+    Sizes,
+    Symbols,
+    Tensors,
+    alternative_tensors,
+    label_of,
+    resized,
+    sizes_of,
+    without_optional,
+)
 from onnx_exporter._verify_runtime import Output
-from onnx_exporter.errors import VerificationError
+from onnx_exporter._verify_values import are_as_finite, fresh_values
+from onnx_exporter.errors import ArgumentError, VerificationError
 
 AS_TRACED = "as traced"
+OTHER_VALUES = "other values"
 
 
 def verify_file(
@@ -41,8 +54,10 @@ def verify_file(
     """Compares the file with eager PyTorch and raises an error if they differ.
 
     Eager runs see copies of the inputs, record no gradients, and leave the model's buffers and the
-    random state as they were. With dynamic axes there are two more runs, at larger and at smaller sizes that
-    PyTorch accepts; if it accepts none, the comparison carries a warning.
+    random state as they were. With inputs of fixed sizes there is one more run with other values that PyTorch accepts. With
+    dynamic axes there are two more runs, at larger and at smaller sizes that
+    PyTorch accepts; if it accepts none, the comparison carries a warning. With optional inputs there are runs without
+    each of them and without all of them, as far as PyTorch accepts that.
 
     Args:
         path: The file.
@@ -51,8 +66,9 @@ def verify_file(
         output_names: Names of the outputs, in order.
         rtol: Relative tolerance; by default it follows from the dtype.
         atol: Absolute tolerance; by default it follows from the dtype and the output's magnitude.
-        alt_args: Other arguments, each given like the args of the export, to run instead of generated sizes.
-        other_sizes: Whether to run at other sizes where axes are dynamic.
+        alt_args: Other arguments, each given like the args of the export, with None for optional inputs that are to be left out;
+            to run instead of generated sizes, and instead of leaving inputs out.
+        other_sizes: Whether to run on other values, at other sizes where axes are dynamic, and without optional inputs.
         ranges: Limits of the other sizes by axis name, as capture found them.
         custom_op_libraries: As `_verify_runtime.load` takes it.
         weights: Tensors for inputs of the file that are the model's weights.
@@ -62,7 +78,7 @@ def verify_file(
         result: The export's result, to be found on the error.
 
     Raises:
-        ArgumentError: If `alt_args` do not fit.
+        ArgumentError: If `alt_args` do not fit, or PyTorch refuses them.
         VerificationError: If the file differs, or nothing here can run it.
     """
     eager = _Eager(model, inputs, flatten or flatten_outputs)
@@ -78,12 +94,20 @@ def verify_file(
     notes: list[str] = []
     if alternatives:
         for number, tensors in enumerate(alternatives, 1):
-            sizes = label_of(sizes_of(inputs, tensors))
-            label = f"alternative {number}" + (f" ({sizes})" if sizes else "")
-            runs.append(judge(label, tensors, eager(tensors)))
-    elif other_sizes and inputs.is_dynamic:
-        for label, tensors, results in _other_sizes(eager, inputs, ranges, seed, warnings, notes):
+            facts = [label_of(sizes_of(inputs, tensors))]
+            facts += [f"without {item.name}" for item, tensor in zip(inputs.tensors, tensors, strict=True) if tensor is None]
+            facts = list(filter(None, facts))
+            label = f"alternative {number}" + (f" ({', '.join(facts)})" if facts else "")
+            results = _accepted(eager, label, tensors, notes)
+            if results is None:
+                raise ArgumentError(f"{notes[-1]}; give other arguments (verify_args) that the model accepts")
             runs.append(judge(label, tensors, results))
+    elif other_sizes:
+        others = [_other_values(eager, inputs, expected, seed, notes), _without_optional(eager, inputs, warnings, notes)]
+        if inputs.is_dynamic:
+            others.append(_other_sizes(eager, inputs, ranges, seed, warnings, notes))
+        for run in itertools.chain(*others):
+            runs.append(judge(*run))
     if not all(run.ok for run in runs) and _is_random(eager, traced, expected):
         notes.append("PyTorch itself gives other results each time it runs: is dropout on, or does the model draw numbers?")
     comparison = Comparison(tuple(runs), runner.runtime, tuple(warnings), tuple(notes))
@@ -119,8 +143,8 @@ class _Eager:
         self._inputs = inputs
         self._flatten = flatten
 
-    def __call__(self, tensors: Sequence[torch.Tensor]) -> list[Output]:
-        args, kwargs = self._inputs.rebuild([tensor.detach().clone() for tensor in tensors])
+    def __call__(self, tensors: Tensors) -> list[Output]:
+        args, kwargs = self._inputs.rebuild([None if tensor is None else tensor.detach().clone() for tensor in tensors])
         with torch.no_grad(), unchanged_state(self._model), _unchanged_random_state(tensors):
             # Cloned, since an output may be a buffer, which is restored now.
             return [_cloned(output) for output in self._flatten(self._model(*args, **kwargs))]
@@ -133,8 +157,8 @@ def _cloned(output: Output) -> Output:
 
 
 @contextlib.contextmanager
-def _unchanged_random_state(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
-    devices = sorted({tensor.get_device() for tensor in tensors if tensor.is_cuda})
+def _unchanged_random_state(tensors: Tensors) -> Iterator[None]:
+    devices = sorted({tensor.get_device() for tensor in tensors if tensor is not None and tensor.is_cuda})
     with torch.random.fork_rng(devices=devices):
         yield
 
@@ -158,12 +182,12 @@ class _Judge:
         self._rtol = rtol
         self._atol = atol
 
-    def __call__(self, label: str, tensors: Sequence[torch.Tensor], expected: list[Output]) -> ComparisonRun:
+    def __call__(self, label: str, tensors: Tensors, expected: list[Output]) -> ComparisonRun:
         sizes = sizes_of(self._inputs, tensors)
         if len(expected) != len(self._names):
             error = f"PyTorch gives {len(expected)} outputs, and the file {len(self._names)} ({', '.join(self._names)})"
             return ComparisonRun(label, sizes, (), error)
-        feeds = dict(self._weights)
+        feeds: dict[str, torch.Tensor | None] = dict(self._weights)
         feeds |= {item.name: tensor for item, tensor in zip(self._inputs.tensors, tensors, strict=True)}
         try:
             actual = self._runner.run(feeds)
@@ -199,25 +223,70 @@ def _check_names(runner: _verify_runtime.Runner, input_names: Sequence[str], out
             raise VerificationError(f"the file has the {kind} ({', '.join(found)}), but they should be ({', '.join(names)})")
 
 
+Run = tuple[str, Tensors, list[Output]]
+"""A label, inputs, and what PyTorch gives for them."""
+
+
+def _other_values(eager: _Eager, inputs: ModelInputs, expected: list[Output], seed: int, notes: list[str]) -> Iterator[Run]:
+    """Yields inputs of the same sizes with other values, unless other sizes bring other values for all of them."""
+    if all(item.dynamic for item in inputs.tensors):
+        return
+    refusals: list[str] = []
+
+    def attempt(tensors: list[torch.Tensor]) -> list[Output] | None:
+        results = _accepted(eager, OTHER_VALUES, tensors, refusals)
+        return results if results is not None and are_as_finite(_flat(results), _flat(expected)) else None
+
+    found = fresh_values([item.tensor.detach() for item in inputs.tensors], attempt, seed)
+    if found is None:
+        notes.extend(refusals[-1:])
+    else:
+        yield OTHER_VALUES, *found
+
+
+def _flat(outputs: list[Output]) -> list[torch.Tensor]:
+    return [item for output in outputs for item in tensors_in(output)]
+
+
+def _without_optional(eager: _Eager, inputs: ModelInputs, warnings: list[str], notes: list[str]) -> Iterator[Run]:
+    """Yields inputs without optional ones, as far as PyTorch accepts that."""
+    left_out: set[str] = set()
+    for label, tensors in without_optional(inputs):
+        results = _accepted(eager, label, tensors, notes)
+        if results is not None:
+            left_out.update(item.name for item, tensor in zip(inputs.tensors, tensors, strict=True) if tensor is None)
+            yield label, tensors, results
+    missed = [item.name for item in inputs.tensors if item.is_optional and item.name not in left_out]
+    if missed:
+        warnings.append(f"not verified without {', '.join(missed)}; PyTorch refused that (see the notes)")
+
+
+def _accepted(eager: _Eager, label: str, tensors: Tensors, notes: list[str]) -> list[Output] | None:
+    """What PyTorch gives for inputs; None if it refuses them, which is noted."""
+    try:
+        return eager(tensors)
+    # It is the user's code that runs, and it may refuse inputs with whatever it likes.
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[0][:160]
+        notes.append(f"PyTorch refuses {label}: {type(error).__name__}: {reason}")
+        return None
+
+
 def _other_sizes(
     eager: _Eager, inputs: ModelInputs, ranges: Ranges | None, seed: int, warnings: list[str], notes: list[str]
-) -> Iterator[tuple[str, list[torch.Tensor], list[Output]]]:
+) -> Iterator[Run]:
     """Yields inputs of other sizes that PyTorch accepts, each with a label and PyTorch's results."""
     symbols = Symbols(inputs, ranges)
     verified: set[str] = set()
     taken: list[Sizes] = []
 
-    def first_accepted(candidates: Iterator[dict[str, int]]) -> Iterator[tuple[str, list[torch.Tensor], list[Output]]]:
+    def first_accepted(candidates: Iterator[dict[str, int]]) -> Iterator[Run]:
         for sizes in candidates:
             if sizes in taken:
                 continue
             tensors = resized(inputs, sizes, seed + len(taken))
-            try:
-                results = eager(tensors)
-            # It is the user's code that runs, and it may refuse a size with whatever it likes.
-            except Exception as error:
-                reason = (str(error).strip().splitlines() or [""])[0][:160]
-                notes.append(f"PyTorch refuses {label_of(sizes)}: {type(error).__name__}: {reason}")
+            results = _accepted(eager, label_of(sizes), tensors, notes)
+            if results is None:
                 continue
             taken.append(sizes)
             verified.update(symbol for symbol in symbols.traced if sizes[symbol] != symbols.traced[symbol])
@@ -245,5 +314,5 @@ def _is_random(eager: _Eager, tensors: Sequence[torch.Tensor], expected: list[Ou
         again = eager(tensors)
     if list(map(_form, again)) != list(map(_form, expected)):
         return True
-    pairs = zip(*([item for output in outputs for item in tensors_in(output)] for outputs in (expected, again)), strict=True)
+    pairs = zip(_flat(expected), _flat(again), strict=True)
     return not all(compare_output("", one, two).passed for one, two in pairs)

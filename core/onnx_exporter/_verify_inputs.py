@@ -11,11 +11,14 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from onnx_exporter._frontends._inputs import ModelInputs, split_args
+from onnx_exporter._frontends._inputs import InputTensor, ModelInputs, split_args
+from onnx_exporter._verify_values import resized_values
 from onnx_exporter.errors import ArgumentError
 
 Sizes = Mapping[str, int]
 """Size of each symbol."""
+Tensors = Sequence[torch.Tensor | None]
+"""A tensor for each input, or None for one that is not given."""
 Ranges = Mapping[str, tuple[int, int | None]]
 """Least and greatest size of the symbols that are limited; None means no limit."""
 
@@ -185,8 +188,7 @@ def _evaluate(node: ast.AST, sizes: Sizes) -> int:
 def resized(inputs: ModelInputs, sizes: Sizes, seed: int) -> list[torch.Tensor]:
     """Returns tensors like the examples, with other sizes along the dynamic axes. The same seed gives the same.
 
-    Their elements stay in the example's domain: integers, booleans and floats of few distinct values (masks,
-    indices, lengths) are drawn from the values that occur, other floats from between them.
+    Their elements stay in the example's domain, as `_verify_values` understands it.
     """
     generator = torch.Generator().manual_seed(seed)
     tensors = []
@@ -195,52 +197,16 @@ def resized(inputs: ModelInputs, sizes: Sizes, seed: int) -> list[torch.Tensor]:
             tensors.append(item.tensor)
             continue
         shape = [sizes[item.dynamic[axis]] if axis in item.dynamic else size for axis, size in enumerate(item.tensor.shape)]
-        tensors.append(_like(item.tensor.detach(), shape, generator))
+        keeps_columns = item.tensor.dim() - 1 not in item.dynamic
+        tensors.append(resized_values(item.tensor, shape, generator, keeps_columns=keeps_columns))
     return tensors
 
 
-def _like(example: torch.Tensor, shape: list[int], generator: torch.Generator) -> torch.Tensor:
-    values = example.cpu().reshape(-1)
-    if values.numel() == 0:
-        if example.is_floating_point() or example.is_complex():
-            return torch.randn(shape, generator=generator).to(device=example.device, dtype=example.dtype)
-        return torch.zeros(shape, dtype=example.dtype, device=example.device)
-
-    indices = torch.randint(values.numel(), shape, generator=generator)
-    first = values[indices]
-    if example.is_complex():
-        return first.to(example.device)
-    if example.is_floating_point():
-        # Not every float type can be sorted or multiplied on a CPU; double can.
-        wide = values.double()
-        if not bool(wide.isfinite().all()) or len(set(wide[:1000].tolist())) <= 2:
-            return first.to(example.device)
-        # Two different elements, lest equal numbers make the order of a sort or topk a matter of chance.
-        steps = torch.randint(1, values.numel(), shape, generator=generator)
-        second = wide[(indices + steps) % values.numel()]
-        weight = torch.rand(shape, generator=generator, dtype=torch.float64)
-        return torch.lerp(first.double(), second, weight).to(device=example.device, dtype=example.dtype)
-    return _in_order_of(example.cpu(), first).to(example.device)
-
-
-def _in_order_of(example: torch.Tensor, fresh: torch.Tensor) -> torch.Tensor:
-    """Sorts the rows if the example's are sorted, as positions, offsets and lengths are."""
-    if example.dim() == 0 or example.shape[-1] < 2 or example.dtype == torch.bool:
-        return fresh
-    # Unsigned integers above 8 bits cannot be compared or sorted; int64 holds all but the largest uint64.
-    wide = example.to(torch.int64)
-    before, after = wide[..., :-1], wide[..., 1:]
-    rising, falling = bool((before <= after).all()), bool((before >= after).all())
-    if rising == falling:
-        return fresh
-    return fresh.to(torch.int64).sort(dim=-1, descending=falling).values.to(fresh.dtype)
-
-
-def alternative_tensors(inputs: ModelInputs, args: Any) -> list[torch.Tensor]:
+def alternative_tensors(inputs: ModelInputs, args: Any) -> list[torch.Tensor | None]:
     """Returns the tensors of other arguments that the caller gives, checked against the traced ones.
 
     Raises:
-        ArgumentError: If they are not like the traced arguments but for sizes of dynamic axes.
+        ArgumentError: If they are not like the traced arguments but for sizes of dynamic axes, and None for optional inputs.
     """
     positional, named = split_args(args, None)
     if set(named) != set(inputs.kwargs) or len(positional) != len(inputs.args):
@@ -248,11 +214,15 @@ def alternative_tensors(inputs: ModelInputs, args: Any) -> list[torch.Tensor]:
             f"alternative arguments must be given like args: {len(inputs.args)} positional and the keywords "
             f"{sorted(inputs.kwargs)}; got {len(positional)} and {sorted(named)}"
         )
-    leaves = pytree.tree_leaves((list(positional), {key: named[key] for key in inputs.kwargs}))
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    if len(tensors) != len(inputs.tensors):
-        raise ArgumentError(f"alternative arguments hold {len(tensors)} tensors, but args hold {len(inputs.tensors)}")
+    tensors = inputs.in_their_places(positional, named)
+    if tensors is None:
+        tensors = [leaf for leaf in pytree.tree_leaves((positional, named)) if isinstance(leaf, torch.Tensor)]
+        if len(tensors) != len(inputs.tensors):
+            raise ArgumentError(f"alternative arguments hold {len(tensors)} tensors, but args hold {len(inputs.tensors)}")
     for item, tensor in zip(inputs.tensors, tensors, strict=True):
+        if tensor is None:
+            _check_optional(item)
+            continue
         wanted = [None if axis in item.dynamic else size for axis, size in enumerate(item.tensor.shape)]
         fits = len(wanted) == tensor.dim() and all(size in (None, got) for size, got in zip(wanted, tensor.shape, strict=True))
         if tensor.dtype != item.tensor.dtype or not fits:
@@ -264,15 +234,34 @@ def alternative_tensors(inputs: ModelInputs, args: Any) -> list[torch.Tensor]:
     return tensors
 
 
+def _check_optional(item: InputTensor) -> None:
+    if not item.is_optional:
+        raise ArgumentError(
+            f"alternative argument {item.name!r} is None, but the file must be given it: what may be left out are parameters of "
+            "a scripted model that are declared Optional, where the model asks whether they are None, from opset 15 on"
+        )
+
+
+def without_optional(inputs: ModelInputs) -> list[tuple[str, list[torch.Tensor | None]]]:
+    """Returns the examples without each of the optional inputs, and without all of them, each with a label."""
+    optional = [item.name for item in inputs.tensors if item.is_optional]
+    choices = [[name] for name in optional] + ([optional] if len(optional) > 1 else [])
+    return [
+        (f"without {', '.join(names)}", [None if item.name in names else item.tensor for item in inputs.tensors])
+        for names in choices
+    ]
+
+
 def label_of(sizes: Sizes) -> str:
     """Returns sizes in words: ``batch=3, height=48``."""
     return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
 
 
-def sizes_of(inputs: ModelInputs, tensors: Sequence[torch.Tensor]) -> dict[str, int]:
+def sizes_of(inputs: ModelInputs, tensors: Tensors) -> dict[str, int]:
     """Returns the size that each symbol has in these tensors."""
     sizes: dict[str, int] = {}
     for item, tensor in zip(inputs.tensors, tensors, strict=True):
-        for axis, symbol in sorted(item.dynamic.items()):
-            sizes.setdefault(symbol, tensor.shape[axis])
+        if tensor is not None:
+            for axis, symbol in sorted(item.dynamic.items()):
+                sizes.setdefault(symbol, tensor.shape[axis])
     return sizes

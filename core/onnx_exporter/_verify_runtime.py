@@ -44,8 +44,8 @@ class Runner(abc.ABC):
     outputs: tuple[str, ...]
 
     @abc.abstractmethod
-    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[Output]:
-        """Returns the outputs.
+    def run(self, feeds: Mapping[str, torch.Tensor | None]) -> list[Output]:
+        """Returns the outputs, given a tensor for each input, or None for one that need not be given.
 
         Raises:
             FileRunError: If the file does not run on these inputs.
@@ -142,8 +142,8 @@ class _OnnxRuntimeRunner(Runner):
         self._session = session
         self._refusals = refusals
 
-    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[Output]:
-        values = {name: _to_ort(tensor) for name, tensor in feeds.items()}
+    def run(self, feeds: Mapping[str, torch.Tensor | None]) -> list[Output]:
+        values = {name: _to_ort(tensor) for name, tensor in feeds.items() if tensor is not None}
         try:
             if self._gives_tensors:
                 results = self._session.run_with_ort_values(list(self.outputs), values)
@@ -208,8 +208,11 @@ class _ReferenceRunner(Runner):
                 f"neither ONNX Runtime ({reason}) nor ONNX's reference ({error}) can run the file; export in another dtype {_OFF}"
             ) from error
 
-    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[Output]:
-        arrays = {name: ir.tensor_adapters.TorchTensor(tensor.detach()).numpy() for name, tensor in feeds.items()}
+    def run(self, feeds: Mapping[str, torch.Tensor | None]) -> list[Output]:
+        arrays = {
+            name: None if tensor is None else ir.tensor_adapters.TorchTensor(tensor.detach()).numpy()
+            for name, tensor in feeds.items()
+        }
         try:
             results = self._evaluator.run(None, arrays)
         # The reference's kernels are Python code and raise whatever NumPy raises.

@@ -54,6 +54,7 @@ LAYERS = [
         "_write",
         "_comparison",
         "_reference_ops",
+        "_verify_values",
         "_verify_inputs",
         "_verify_runtime",
         "_verify",

@@ -76,6 +76,11 @@ def test_other_element_types_are_refused():
         exported(lambda g, x, y: custom.op(g, FROB, x, y, results=[(x.dtype, None)], gain=1.0)[0], X, X.half())
 
 
+def test_results_have_the_types_of_the_schema():
+    with pytest.raises(SymbolicError, match="Frob gives float as 'z', not int32"):
+        exported(lambda g, x, y: custom.op(g, FROB, x, y, results=[(torch.int32, None)], gain=1.0)[0])
+
+
 def test_a_result_of_the_call_is_held_against_pytorch():
     with pytest.raises(SymbolicError, match=r"gave torch.int32, PyTorch gives torch.float32"):
         exported(lambda g, x, y: custom.typed(g, g.op("com.acme::Frob", x, y), torch.int32, [2, 3]))

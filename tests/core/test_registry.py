@@ -79,6 +79,18 @@ def test_a_plugin_claims_a_built_in_name():
         )
 
 
+def test_a_rule_that_waits_to_be_preferred_is_told():
+    table = OpTable(opset=9, replaces=True)
+    table.passthrough("demo::*", domain="com.demo")
+    registry = Registry([provider("one", table)])
+    assert registry.passthrough("demo::frob", 13) is None
+    (line,) = registry.stand_by("demo::frob", "", 13)
+    assert line.startswith("plugin one")
+    assert "would convert it if it were preferred: prefer=['one'], --prefer one" in line
+    assert not registry.stand_by("demo::frob", "", 8)
+    assert not registry.stand_by("other::frob", "", 13)
+
+
 def test_a_replacing_table_acts_only_when_preferred():
     builtin = provider("o7", table_of("aten::a"), precedence=Precedence.OPSET)
     replacing = table_of("aten::a", replaces=True)

@@ -5,6 +5,7 @@ import torch
 from onnx import helper
 
 from onnx_exporter._verify_inputs import Symbols, resized
+from onnx_exporter._verify_values import fresh_values, resized_values
 from onnx_exporter.errors import ArgumentError, VerificationError
 from verify_kit import BATCH, FLOAT, add_model, constant, inputs_of, unary, verify
 
@@ -138,7 +139,12 @@ def test_an_empty_axis_grows(write):
         names=("a", "b"),
         dynamic={"a": {0: "past"}},
     )
-    assert [run.sizes["past"] for run in comparison.runs] == [0, 1, 2]
+    assert [(run.label, run.sizes["past"]) for run in comparison.runs] == [
+        ("as traced", 0),
+        ("other values", 0),
+        ("past=1", 1),
+        ("past=2", 2),
+    ]
 
 
 def test_other_arguments_take_the_place_of_generated_sizes(write):
@@ -186,3 +192,112 @@ def test_generated_tensors_stay_in_the_domain_of_the_example():
     assert 0.1 <= fresh["probability"].min() < fresh["probability"].max() <= 0.9
     assert fresh["probability"].unique().numel() == 50
     assert set(fresh["wide"].tolist()) <= {5, 7, 9, 11}
+
+
+def test_columns_of_generated_tensors_stay_in_the_domain_of_their_column():
+    """As in regions of images: the image's number, which PyTorch uses unchecked, and two corners in order."""
+    corners = torch.tensor([[0.5, 1.5], [3.5, 2.25], [5.0, 7.5]])
+    numbers = torch.tensor([[0.0], [1.0], [0.0]])
+    regions = torch.cat([numbers, corners, corners + 2], 1)
+    for example in (regions, regions.round(), regions[:1], torch.tensor([[0.0, 0.0, 0.0, 1.0, 1.0]])):
+        inputs = inputs_of(lambda regions: regions, example, names=("regions",), dynamic={"regions": {0: "n"}})
+        (fresh,) = resized(inputs, {"n": 40}, seed=0)
+        assert fresh.shape == (40, 5)
+        assert set(fresh[:, 0].tolist()) == set(example[:, 0].tolist())
+        assert bool((fresh >= 0.75 * example.min(0).values).all())
+        assert bool((fresh <= example.max(0).values).all())
+    (fresh,) = resized(inputs_of(lambda r: r, regions, names=("r",), dynamic={"r": {0: "n"}}), {"n": 40}, seed=0)
+    assert bool((fresh[:, 1:3] < fresh[:, 3:]).all())
+    assert fresh[:, 1].unique().numel() == 40, "equal numbers would make the order of a sort a matter of chance"
+
+
+def test_rows_of_integers_are_rows_of_the_example():
+    edges = torch.tensor([[0, 7], [1, 9], [2, 8]])
+    (fresh,) = resized(inputs_of(lambda e: e, edges, names=("e",), dynamic={"e": {0: "n"}}), {"n": 20}, seed=0)
+    assert {tuple(row) for row in fresh.tolist()} <= {tuple(row) for row in edges.tolist()}
+    tokens = torch.tensor([[5, 3, 8, 1]])
+    (fresh,) = resized(inputs_of(lambda e: e, tokens, names=("e",), dynamic={"e": {0: "n"}}), {"n": 3}, seed=0)
+    assert len({tuple(row) for row in fresh.tolist()}) > 1
+
+
+def other_values(*tensors, accepted=lambda tensors: True):
+    found = fresh_values(tensors, lambda fresh: True if accepted(fresh) else None)
+    return None if found is None else found[0]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.bool, torch.uint8, torch.uint16, torch.int64, torch.float16, torch.bfloat16, torch.float8_e5m2, torch.complex64],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (1, 3), (3, 3), (2, 0)], ids=str)
+def test_other_values_of_every_type(dtype, shape):
+    example = (torch.arange(torch.Size(shape).numel()) % 5).reshape(shape).to(dtype)
+    ways = []
+    assert other_values(example, accepted=lambda tensors: ways.append(tensors[0])) is None
+    assert all(way.dtype == dtype and way.shape == shape for way in ways)
+    assert ways or not example.numel()
+    for keeps_columns in (True, False):
+        fresh = resized_values(example, (7, *shape[1:]), torch.Generator().manual_seed(0), keeps_columns=keeps_columns)
+        assert (fresh.dtype, fresh.shape) == (dtype, (7, *shape[1:]))
+
+
+def test_other_values_stay_in_the_domain_of_the_example():
+    regions = torch.tensor([[0.0, 0.5, 1.5, 3.5], [1.0, 2.5, 2.25, 4.0], [0.0, 5.5, 6.5, 8.5]])
+    (fresh,) = other_values(regions)
+    assert sorted(fresh[:, 0].tolist()) == [0, 0, 1]
+    assert bool((fresh[:, 1:].diff(dim=1)[:, 1:] > 0).all())
+    assert not torch.equal(fresh, regions)
+    assert other_values(regions[1:2])[0][0, 0] == 1
+    edges = torch.tensor([-1.0, 0.5, 2.0, 2.5])
+    assert bool((other_values(edges)[0].diff() > 0).all())
+    positions = torch.tensor([3, 0, 2, 1])
+    assert sorted(other_values(positions)[0].tolist()) == [0, 1, 2, 3]
+    assert other_values(torch.ones(3, dtype=torch.bool), torch.tensor([0.25, 0.75]))[0].all()
+    assert other_values(torch.zeros(3))[0].any()
+    symmetric = torch.tensor([[2.5, 0.25], [0.25, 1.5]])
+    (fresh,) = other_values(symmetric, accepted=lambda tensors: torch.equal(tensors[0], tensors[0].T))
+    assert bool((fresh != symmetric).any())
+
+
+def test_a_baked_value_is_found_at_the_same_size(write):
+    x = torch.tensor([1.5, 2.5, 4.0])
+    path = write(
+        [helper.make_node("Identity", ["c"], ["y"])],
+        [("x", FLOAT, [3])],
+        [("y", FLOAT, [3])],
+        [constant("c", x.exp().tolist(), FLOAT)],
+    )
+    with pytest.raises(VerificationError, match="differs from PyTorch at 'other values'"):
+        verify(path, torch.exp, x)
+    assert verify(path, torch.exp, x, other_sizes=False).ok
+
+
+def test_other_values_that_pytorch_refuses_are_passed_over(write):
+    x = torch.tensor([1.5, 2.5, 4.0])
+
+    def example_only(given):
+        assert torch.equal(given, x)
+        return given.relu()
+
+    comparison = verify(unary(write, "Relu"), example_only, x)
+    assert (comparison.ok, len(comparison.runs), comparison.warnings) == (True, 1, ())
+    assert comparison.notes[0].startswith("PyTorch refuses other values: AssertionError")
+
+
+def test_other_values_at_which_results_are_no_numbers_are_passed_over(write):
+    comparison = verify(unary(write, "Acosh"), torch.acosh, torch.tensor([1.0, 1.01, 1.5]))
+    assert [run.label for run in comparison.runs] == ["as traced", "other values"]
+    comparison = verify(unary(write, "Acosh"), torch.acosh, torch.tensor([1.0, 1.0]))
+    assert comparison.ok
+
+
+def test_arguments_that_pytorch_refuses_are_the_callers_fault(write):
+    def pairs(x):
+        return x.reshape(2, -1)
+
+    path = write(
+        [helper.make_node("Reshape", ["x", "s"], ["y"])], [("x", FLOAT, ["n"])], [("y", FLOAT, None)], [constant("s", [2, -1])]
+    )
+    with pytest.raises(ArgumentError, match=r"PyTorch refuses alternative 1 \(n=3\): RuntimeError: .*give other arguments"):
+        verify(path, pairs, torch.ones(4), dynamic={"x": {0: "n"}}, alt_args=[(torch.ones(3),)])

@@ -61,8 +61,8 @@ CASES = [
     OpCase("aten::softshrink", lambda x: F.softshrink(x, 1.0), (X,), (7, 11, 28), captures=TRACE),
     OpCase("aten::logit", torch.logit, (torch.tensor([0.1, 0.5, 0.9]),), (7, 28), captures=TRACE),
     OpCase("aten::logit", lambda x: torch.logit(x, 0.2), (torch.tensor([-0.1, 0.5, 0.9]),), (7, 28), label="eps", captures=TRACE),
-    OpCase("aten::tanhshrink", F.tanhshrink, (X,), (7, 28), captures=TRACE),
-    OpCase("aten::softsign", F.softsign, (X,), (7, 28), captures=TRACE),
+    OpCase("aten::tanh", F.tanhshrink, (X,), (7, 28), captures=TRACE, label="tanhshrink"),
+    OpCase("aten::div", F.softsign, (X,), (7, 28), captures=TRACE, label="softsign"),
 ]
 ROWS, IDS = expand(CASES)
 

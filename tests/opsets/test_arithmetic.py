@@ -98,12 +98,12 @@ CASES = [
     OpCase("aten::addcdiv", lambda x, y: torch.addcdiv(x, x, y, value=2), (X, Y), (7, 28), captures=TRACE),
     OpCase("aten::lerp", lambda x, y: torch.lerp(x, y, 0.3), (X, Y), (7, 28), captures=TRACE),
     OpCase("aten::maximum", torch.maximum, (X, Y), (7, 8, 28), emits={"Max"}),
-    OpCase("aten::maximum", lambda x, y: torch.max(x, y), (X, Y[0]), (8, 28), label="broadcast", captures=TRACE),
+    OpCase("aten::max", lambda x, y: torch.max(x, y), (X, Y[0]), (8, 28), label="broadcast", captures=TRACE),
     OpCase("aten::maximum", torch.maximum, (INTS, OTHER_INTS), (9, 12, 28), label="int", captures=TRACE),
     OpCase("aten::maximum", torch.maximum, (INTS32, OTHER_INTS.int()), (7, 12, 28), label="int32", captures=TRACE),
     OpCase("aten::maximum", torch.maximum, (BOOL, OTHER_BOOL), (7, 28), label="bool", captures=TRACE),
     OpCase("aten::minimum", torch.minimum, (X, Y), (7, 8, 28), emits={"Min"}),
-    OpCase("aten::minimum", lambda x, y: torch.min(x, y), (INTS, OTHER_INTS), (9, 12, 28), label="int", captures=TRACE),
+    OpCase("aten::min", lambda x, y: torch.min(x, y), (INTS, OTHER_INTS), (9, 12, 28), label="int", captures=TRACE),
     OpCase(
         "aten::fmax", torch.fmax, (torch.tensor([float("nan"), 2.0]), torch.tensor([1.0, float("nan")])), (9, 28), captures=TRACE
     ),

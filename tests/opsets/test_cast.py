@@ -55,7 +55,7 @@ CASES = [
         "aten::full_like", lambda x: (torch.zeros_like(x), torch.full_like(x, 3)), (IMAGE,), (13, 18), BATCH, label="bfloat16"
     ),
     OpCase("aten::sum", lambda x: (x.sum(), x.mean(1), x.norm()), (IMAGE,), (13, 28), captures=TRACE, label="bfloat16"),
-    OpCase("aten::constant_pad_nd", lambda x: F.pad(x, (-1, 2), value=1.5), (IMAGE,), (13, 28), label="bfloat16"),
+    OpCase("aten::pad", lambda x: F.pad(x, (-1, 2), value=1.5), (IMAGE,), (13, 28), label="bfloat16"),
     OpCase(
         "aten::grid_sampler",
         lambda x: F.grid_sample(x, x[..., :2], "nearest", align_corners=False),

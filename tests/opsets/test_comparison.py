@@ -42,9 +42,9 @@ CASES = [
     OpCase("aten::__xor__", lambda a, b: a ^ b, (A, B), (7, 28), captures=TRACE),
     OpCase("aten::bitwise_not", lambda a: ~a, (A,), (7, 28), captures=TRACE),
     OpCase("aten::bitwise_not", lambda a: ~a, (INTS,), (7, 18, 28), captures=TRACE, label="int"),
-    OpCase("aten::bitwise_and", lambda a, b: a & b, (INTS, OTHER_INTS), (18, 28), captures=TRACE, label="int"),
-    OpCase("aten::bitwise_or", lambda a: a | 6, (INTS.int(),), (18, 28), captures=TRACE, label="int"),
-    OpCase("aten::bitwise_xor", lambda a, b: a ^ b, (INTS, OTHER_INTS), (18, 28), captures=TRACE, label="int"),
+    OpCase("aten::__and__", lambda a, b: a & b, (INTS, OTHER_INTS), (18, 28), captures=TRACE, label="int"),
+    OpCase("aten::__or__", lambda a: a | 6, (INTS.int(),), (18, 28), captures=TRACE, label="int"),
+    OpCase("aten::__xor__", lambda a, b: a ^ b, (INTS, OTHER_INTS), (18, 28), captures=TRACE, label="int"),
     OpCase("aten::where", torch.where, (A, Y[0], X[1]), (9, 28), emits={"Where"}),
     OpCase("aten::where", lambda c, x: torch.where(c, x, -3.4e38), (A, Y), (9, 28), label="scalar-other"),
     OpCase(

@@ -108,7 +108,7 @@ CASES = [
         lambda x: torch.nonzero_static(x, size=4, fill_value=-3),
         torch.tensor([[1, 0], [2, 3]]),
         dynamic=ALL,
-        others=[(torch.tensor([[1, 0, 9], [2, 3, 4]]),)],
+        others=[(torch.tensor([[1, 0, 9], [2, 3, 4]]),), (torch.tensor([[1, 0], [2, 3], [0, 4]]),)],
         opsets=(9, NEWEST),
     ),
     row(
@@ -120,7 +120,7 @@ CASES = [
         label="rank_0",
     ),
     row(
-        "aten::unique",
+        "aten::_unique2",
         lambda x: torch.unique(x, return_inverse=True, return_counts=True),
         TIED,
         dynamic=VECTOR,
@@ -130,7 +130,7 @@ CASES = [
         captures=("trace", "export"),
     ),
     row(
-        "aten::unique",
+        "aten::_unique2",
         lambda x: torch.unique(x, sorted=False, return_inverse=True),
         torch.tensor([[3, 1], [1, 3]], dtype=torch.int32),
         opsets=(9, 11, NEWEST),

@@ -61,7 +61,7 @@ CASES = [
     ),
     *each_reduction("aten::cross_entropy_loss", F.cross_entropy, X, Q, WEIGHT, label="probabilities"),
     *each_reduction("aten::cross_entropy_loss", F.cross_entropy, IMAGE, PIXELS, WEIGHT, label="pixels"),
-    OpCase("aten::smooth_l1_loss", lambda x, y: F.smooth_l1_loss(x, y, beta=0.0), (X, Y), captures=TRACE, label="l1"),
+    OpCase("aten::l1_loss", lambda x, y: F.smooth_l1_loss(x, y, beta=0.0), (X, Y), captures=TRACE, label="smooth"),
     OpCase("aten::cross_entropy_loss", F.cross_entropy, (X, IGNORING), OPSETS, BATCH, OTHER, label="dynamic"),
     OpCase("aten::cross_entropy_loss", F.cross_entropy, (X[0], CLASSES[0]), OPSETS, captures=TRACE, label="unbatched"),
     OpCase(
@@ -127,8 +127,15 @@ CASES = [
         (X[0], torch.tensor([3, 0, -1, 1, 2])),
         captures=TRACE,
     ),
-    OpCase("aten::gaussian_nll_loss", lambda x, y: F.gaussian_nll_loss(x, y, P + 1, full=True), (X, Y), captures=TRACE),
-    OpCase("aten::multilabel_soft_margin_loss", F.multilabel_soft_margin_loss, (X, Q.round()), (7, NEWEST), captures=TRACE),
+    OpCase("", lambda x, y: F.gaussian_nll_loss(x, y, P + 1, full=True), (X, Y), captures=TRACE, label="gaussian_nll_loss"),
+    OpCase(
+        "aten::log_sigmoid",
+        F.multilabel_soft_margin_loss,
+        (X, Q.round()),
+        (7, NEWEST),
+        captures=TRACE,
+        label="multilabel_soft_margin_loss",
+    ),
 ]
 ROWS, IDS = expand(CASES)
 

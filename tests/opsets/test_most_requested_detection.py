@@ -28,7 +28,9 @@ def regions(count, images):
 
 
 def row(phrase, call, *args, axes, others, opsets, **more):
-    return OpCase(phrase, call, args, opsets, dict(enumerate(axes)), others, captures=("trace",), rtol=1e-4, atol=1e-5, **more)
+    return OpCase(
+        "", call, args, opsets, dict(enumerate(axes)), others, captures=("trace",), label=phrase, rtol=1e-4, atol=1e-5, **more
+    )
 
 
 def offsets(image, kernel=9):

@@ -23,7 +23,7 @@ MORE = torch.cat([ROUND_ABOUT, ROUND_ABOUT[:1] * 0.5])
 
 
 def row(phrase, call, *args, axes=(BATCH,), others=((OTHER,),), opsets=(9, 11, 13, NEWEST), **more):
-    return OpCase(phrase, call, args or (IMAGE,), opsets, dict(enumerate(axes)), others, captures=("trace",), **more)
+    return OpCase("", call, args or (IMAGE,), opsets, dict(enumerate(axes)), others, captures=("trace",), label=phrase, **more)
 
 
 SAMPLING = [

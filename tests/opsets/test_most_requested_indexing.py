@@ -24,7 +24,7 @@ ORDERS = (10, 11, 13, NEWEST)
 
 
 def row(phrase, call, *args, axes=(), others=(), opsets=(9, 11, 13, NEWEST), **more):
-    return OpCase(phrase, call, args, opsets, dict(enumerate(axes)), others, captures=("trace",), **more)
+    return OpCase("", call, args, opsets, dict(enumerate(axes)), others, captures=("trace",), label=phrase, **more)
 
 
 def positions(rows, columns, below, seed=1):

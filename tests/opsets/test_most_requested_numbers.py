@@ -23,7 +23,7 @@ ORDERS = (10, 11, 13, NEWEST)
 
 
 def row(phrase, call, *args, axes=(PLANE,), others=(), opsets=(9, 13, NEWEST), **more):
-    return OpCase(phrase, call, args, opsets, dict(enumerate(axes)), others, captures=("trace",), **more)
+    return OpCase("", call, args, opsets, dict(enumerate(axes)), others, captures=("trace",), label=phrase, **more)
 
 
 def einsum(equation, shapes, other_shapes, opsets=(8, 9, 12, NEWEST)):

@@ -36,7 +36,17 @@ def row(phrase, module, call, *args, axes=(BATCH,), others=((Y,),), opsets=OPSET
     torch.manual_seed(1)
     case = Using(module, call).eval()
     return OpCase(
-        phrase, case, args or (X,), opsets, dict(enumerate(axes)), others, captures=("trace",), rtol=1e-3, atol=1e-5, **more
+        "",
+        case,
+        args or (X,),
+        opsets,
+        dict(enumerate(axes)),
+        others,
+        captures=("trace",),
+        label=phrase,
+        rtol=1e-3,
+        atol=1e-5,
+        **more,
     )
 
 
@@ -238,7 +248,7 @@ FULLY_MASKED = [
 ]
 
 CASES = [*RECURRENT, *ATTENTION, *FULLY_MASKED]
-EXPORTED = [dataclasses.replace(case, opsets=(18,), captures=("export",)) for case in CASES if "packed" not in case.op]
+EXPORTED = [dataclasses.replace(case, opsets=(18,), captures=("export",)) for case in CASES if "packed" not in case.label]
 ROWS, IDS = expand([*CASES, *EXPORTED])
 
 

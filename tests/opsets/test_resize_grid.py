@@ -166,7 +166,7 @@ CASES = [
         label="int32",
     ),
     row(
-        "aten::constant_pad_nd",
+        "aten::pad",
         lambda x: functional.pad(x, (1, 2), value=2**62 + 1),
         torch.arange(4),
         opsets=(9, NEWEST),

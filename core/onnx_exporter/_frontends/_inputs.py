@@ -27,6 +27,7 @@ class InputTensor:
         parameter: The parameter of ``forward`` that it came in by.
         dynamic: Name of the symbol for each dynamic axis; axes are not negative.
         automatic: The dynamic axes that may as well turn out to be fixed.
+        is_optional: It need not be given: the file takes nothing in its place, and PyTorch None.
     """
 
     name: str
@@ -34,6 +35,7 @@ class InputTensor:
     parameter: str
     dynamic: Mapping[int, str]
     automatic: frozenset[int] = frozenset()
+    is_optional: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +57,38 @@ class ModelInputs:
     ranges: Mapping[str, Range] = dataclasses.field(default_factory=dict)
 
     def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Returns ``args, kwargs`` with other objects (one for each of `tensors`) in the tensors' places."""
+        """Returns ``args, kwargs`` with other objects, or None (one for each of `tensors`), in the tensors' places."""
         fresh = iter(tensors)
         leaves = [next(fresh) if isinstance(leaf, torch.Tensor) else leaf for leaf in self._leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
         return tuple(args), kwargs
+
+    def with_optional(self, are_optional: Sequence[bool]) -> ModelInputs:
+        """Returns the inputs with the knowledge, for each tensor, whether it need not be given."""
+        tensors = [
+            dataclasses.replace(item, is_optional=is_optional)
+            for item, is_optional in zip(self.tensors, are_optional, strict=True)
+        ]
+        return dataclasses.replace(self, tensors=tuple(tensors))
+
+    def in_their_places(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor | None] | None:
+        """Returns the tensors of other arguments, and None where these have None and the example has a tensor.
+
+        The result is None if they have a tensor elsewhere, or something else in the place of one.
+        """
+        leaves = pytree.tree_leaves((list(args), {key: kwargs[key] for key in self.kwargs}))
+        if len(leaves) != len(self._leaves):
+            return None
+        pairs = list(zip(self._leaves, leaves, strict=True))
+        if any(isinstance(new, torch.Tensor) and not isinstance(old, torch.Tensor) for old, new in pairs):
+            return None
+        found = [new for old, new in pairs if isinstance(old, torch.Tensor)]
+        return found if all(new is None or isinstance(new, torch.Tensor) for new in found) else None
+
+    @property
+    def tensors_and_gaps(self) -> list[torch.Tensor | None]:
+        """The tensors among the arguments, and None where there is None."""
+        return [leaf for leaf in self._leaves if leaf is None or isinstance(leaf, torch.Tensor)]
 
     @property
     def opaque(self) -> list[str]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from onnx_exporter._frontends import _script_chains as chains
 from onnx_exporter._frontends._script_forms import form_of
 from onnx_exporter._frontends._script_join import Leaf, common_type, join
+from onnx_exporter._frontends._script_known import Known
 from onnx_exporter._frontends._script_loops import Loops, Rounds
 from onnx_exporter._frontends._script_values import Abstract, CannotJoin, DictValue, ListValue, Maybe
 from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue
+from onnx_exporter._source.optionals import NOT
 
 if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
@@ -31,18 +33,30 @@ class Side:
         nodes: What it computes.
         results: What it gives.
         changed: What the containers from before hold after it, of those that it changed.
+        known: What is known in it.
     """
 
     nodes: list[SourceNode]
     results: list[Abstract]
     changed: Contents
+    known: Known
 
 
 class Blocks:
-    """Interprets branches and loops."""
+    """Interprets branches and loops.
+
+    Attributes:
+        demanded: The conditions without which the program raises, whatever way it takes; each with what it must be.
+        origins: The node that gives a number or condition, and the place of that among its results.
+        known: What is known where the interpreter is now.
+    """
 
     def __init__(self, interpreter: Interpreter) -> None:
+        self.demanded: list[tuple[SourceValue, bool]] = []
+        self.origins: dict[SourceValue, tuple[SourceNode, int]] = {}
+        self.known = Known(self.origins, {})
         self._interpreter = interpreter
+        self._outermost = interpreter.nodes
         self._loops = Loops(interpreter, self)
         self._copies = 0
 
@@ -65,7 +79,7 @@ class Blocks:
             interpreter.nodes = outer
             for container, old in before.items():
                 restore(container, old)
-        return Side(nodes, results, changed)
+        return Side(nodes, results, changed, self.known)
 
     # Branches
 
@@ -75,6 +89,8 @@ class Blocks:
         condition = interpreter.env[node.inputsAt(0).unique()]
         sides = list(node.blocks())
         raising = [any(inner.kind() == "prim::RaiseException" for inner in side.nodes()) for side in sides]
+        if not any(raising):
+            condition = self.known.fact(condition)
         if not isinstance(condition, SourceValue):
             index = 0 if condition else 1
             if raising[index]:
@@ -84,6 +100,8 @@ class Blocks:
         elif any(raising):
             interpreter.drop(node)
             index = raising.index(False)
+            if interpreter.nodes is self._outermost:
+                self.demanded.append((condition, index == 0))
         else:
             return None
         return self._steps(sides[index], list(node.outputs()))
@@ -172,13 +190,13 @@ class Blocks:
         """
         interpreter = self._interpreter
         known = set(interpreter.containers)
-        first, second = (self.side(run) for run in runs)
+        first, second = (self._on_side(run, condition, holds) for run, holds in zip(runs, (True, False), strict=True))
         source = SourceNode("prim::If", "", {"condition": condition}, [], place)
         graphs = [SourceGraph(nodes=side.nodes) for side in (first, second)]
-        leaf = self._leaf(source, graphs, is_end)
+        leaf = self._leaf(source, graphs, (first.known, second.known), is_end)
         lists = partial(self._as_chains, place, graphs, leaf) if as_chains else None
         results = [
-            join(_at_end(one, other, first.changed), _at_end(other, one, second.changed), leaf, lists)
+            join(_at_end(one, other, first), _at_end(other, one, second), leaf, lists)
             for one, other in zip(first.results, second.results, strict=True)
         ]
         for one, other, result in zip(first.results, second.results, results, strict=True):
@@ -210,34 +228,60 @@ class Blocks:
                 made.append(chains.to_chain(self._interpreter, values, place, form))
         return ListValue([join(made[0], made[1], leaf)])
 
-    @staticmethod
-    def _leaf(source: SourceNode, graphs: Sequence[SourceGraph], is_end: bool) -> Leaf:
+    def _on_side(self, run: Callable[[], list[Abstract]], condition: SourceValue, holds: bool) -> Side:
+        """Interprets the side of a branch that runs where a condition holds, or does not."""
+        outer, self.known = self.known, self.known.where(condition, holds)
+        try:
+            return self.side(run)
+        finally:
+            self.known = outer
+
+    def _leaf(self, source: SourceNode, graphs: Sequence[SourceGraph], known: Sequence[Known], is_end: bool) -> Leaf:
         made: dict[tuple[SourceValue, SourceValue], SourceValue] = {}
 
         def leaf(first: SourceValue, second: SourceValue) -> SourceValue:
-            known = made.get((first, second))
-            if known is None:
-                known = SourceValue("", common_type(first.type, second.type, any_rank=is_end))
-                graphs[0].outputs.append(first)
-                graphs[1].outputs.append(second)
-                source.outputs.append(known)
-                made[first, second] = known
-            return known
+            if (first, second) not in made:
+                made[first, second] = self._decided(source, *map(Known.fact, known, (first, second))) or result(first, second)
+            return made[first, second]
+
+        def result(first: SourceValue, second: SourceValue) -> SourceValue:
+            value = SourceValue("", common_type(first.type, second.type, any_rank=is_end))
+            graphs[0].outputs.append(first)
+            graphs[1].outputs.append(second)
+            self.origins[value] = (source, len(source.outputs))
+            source.outputs.append(value)
+            return value
 
         return leaf
 
+    def _decided(self, branch: SourceNode, first: Abstract, second: Abstract) -> SourceValue | None:
+        """The condition of a branch, or its opposite, for a flag that is just that; None for all else."""
+        condition: SourceValue = branch.arguments["condition"]
+        if first is True and second is False:
+            return condition
+        if first is not False or second is not True:
+            return None
+        node, _ = self.origins.get(condition, (branch, 0))
+        if node.op in NOT:
+            return next(node.input_values())
+        return self._interpreter.call("aten::__not__", condition, place=branch.location)
 
-def _at_end(value: Abstract, other: Abstract, changed: Contents) -> Abstract:
-    """What a side of a branch gives, with lists as they are at its end; what the other gives too stays the same one."""
+
+def _at_end(value: Abstract, other: Abstract, side: Side) -> Abstract:
+    """What a side of a branch gives, as it is at its end; what the other gives too stays the same one."""
     if value is other:
         return value
-    if isinstance(value, ListValue | DictValue) and value in changed:
-        return wrap(value, changed[value])
+    if isinstance(value, ListValue | DictValue) and value in side.changed:
+        return wrap(value, side.changed[value])
     if isinstance(value, tuple):
         others = other if isinstance(other, tuple) and len(other) == len(value) else (None,) * len(value)
-        return tuple(_at_end(item, counterpart, changed) for item, counterpart in zip(value, others, strict=True))
-    if isinstance(value, Maybe):
-        return Maybe(value.is_set, _at_end(value.value, other.value if isinstance(other, Maybe) else other, changed))
+        return tuple(_at_end(item, counterpart, side) for item, counterpart in zip(value, others, strict=True))
+    if isinstance(value, Maybe) and not (value.is_input and other is value.value):
+        known = side.known.settled(value)
+        if known is not value:
+            return _at_end(known, other, side)
+        inner = _at_end(value.value, other.value if isinstance(other, Maybe) else other, side)
+        return value if inner is value.value else Maybe(value.is_set, inner)
     return value
 
 

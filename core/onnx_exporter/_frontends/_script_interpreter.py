@@ -14,14 +14,21 @@ from typing import Any
 
 import torch
 
-from onnx_exporter._frontends import _script_containers, _script_dicts, _script_modules, _script_numbers, _script_stacking
+from onnx_exporter._frontends import (
+    _script_containers,
+    _script_dicts,
+    _script_modules,
+    _script_numbers,
+    _script_refinements,
+    _script_stacking,
+)
 from onnx_exporter._frontends._script_blocks import Blocks, snapshot
 from onnx_exporter._frontends._script_join import as_leaf
 from onnx_exporter._frontends._script_loops import Rounds
 from onnx_exporter._frontends._script_naturals import Naturals
 from onnx_exporter._frontends._script_numbers import typed_numbers
 from onnx_exporter._frontends._script_parts import parts_of
-from onnx_exporter._frontends._script_types import Types
+from onnx_exporter._frontends._script_types import NUMBER_RETURNS, Types, number_dtype, traced_type
 from onnx_exporter._frontends._script_values import (
     TEXT,
     UNINITIALISED,
@@ -49,8 +56,6 @@ _NO_MODULES = frozenset({".SELF", ".UNKNOWN_INSTANCE", "SELF", "UNKNOWN_INSTANCE
 _SCOPE = re.compile(r"([\w.]+)\([^()]*\)")
 _NO_EFFECT = frozenset({"prim::Print", "aten::warn", "prim::RaiseException"})
 _IGNORED = frozenset({"aten::manual_seed", "aten::_assert_async"})
-_NUMBERS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
-_NUMBER_RETURNS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool, "NumberType": None}
 _OF_ANY_NUMBERS = ((["number"], "Scalar"), (["number", "number"], ""))
 """The arguments and names of overloads that take integers and floats."""
 
@@ -135,7 +140,7 @@ class Interpreter:
         return None
 
     def _bounds(self, loop: Any) -> tuple[Abstract, Abstract, list[Abstract]]:
-        trip, condition, *initial = self.values(list(loop.inputs()))
+        trip, condition, *initial = map(self.blocks.known.settled, self.values(list(loop.inputs())))
         return trip, condition, initial
 
     def run_graph(self, graph: Any, args: list[Abstract], node: Any) -> Abstract:
@@ -221,6 +226,8 @@ class Interpreter:
     def _with_or_without(self, node: Any, args: list[Abstract], position: int) -> list[Abstract]:
         """Calls an operator on either side of a branch, with an argument and with None in its place."""
         maybe = args[position]
+        if (known := self.blocks.known.settled(maybe)) is not maybe:
+            return self._call(node, [*args[:position], known, *args[position + 1 :]])
         runs = [partial(self._call, node, [*args[:position], value, *args[position + 1 :]]) for value in (maybe.value, None)]
         try:
             return self.blocks.both(self.location(node), as_leaf(maybe.is_set), runs)
@@ -263,15 +270,16 @@ class Interpreter:
 
     def _result(self, source: SourceNode, returned: Any, types: list[Any] | None, index: int, node: Any) -> Abstract:
         kind = returned.type.kind()
-        if kind in _NUMBER_RETURNS:
-            number = self.add_output(source, SourceType(_number_dtype(kind, source), (), is_number=True))
+        if kind in NUMBER_RETURNS:
+            number = self.add_output(source, SourceType(number_dtype(kind, source), (), is_number=True))
             self.types.note(number, types[index] if types is not None else None)
             self.naturals.note(source, number)
+            self.blocks.origins[number] = (source, index)
             return number
         if kind == "ListType":
             return parts_of(self, source, types, node)
         found = types[index] if types is not None and index < len(types) and isinstance(types[index], SourceType) else UNKNOWN
-        traced = _traced_type(node, index)
+        traced = traced_type(node, index)
         if found is UNKNOWN and traced is not None:
             found = traced
         return self.add_output(source, found)
@@ -367,33 +375,11 @@ def _constant(output: Any) -> Abstract:
     return None if output.type().kind() == "FunctionType" else from_python(output.toIValue())
 
 
-def _number_dtype(kind: str, source: SourceNode) -> torch.dtype | None:
-    dtype = _NUMBER_RETURNS[kind]
-    if dtype is not None:
-        return dtype
-    dtypes = {value.type.dtype for value in source.input_values()}
-    dtypes |= {_NUMBERS.get(type(item).__name__) for item in source.arguments.values() if isinstance(item, bool | int | float)}
-    if None in dtypes or not dtypes:
-        raise refuse(f"the type of the number that {source.op} gives is not known", source.location, "use int() or float()")
-    if any(dtype.is_floating_point for dtype in dtypes if dtype is not None):
-        return torch.float64
-    return torch.bool if dtypes == {torch.bool} else torch.int64
-
-
-def _traced_type(node: Any, index: int) -> SourceType | None:
-    """The element type and rank that a trace recorded."""
-    if node is None or index >= node.outputsSize():
-        return None
-    kind = list(node.outputs())[index].type()
-    if kind.kind() != "TensorType" or kind.dtype() is None or kind.dim() is None:
-        return None
-    return SourceType(kind.dtype(), (None,) * kind.dim())
-
-
 _HANDLERS: dict[str, Handler] = {
     **_script_modules.HANDLERS,
     **_script_containers.HANDLERS,
     **_script_dicts.HANDLERS,
     **_script_numbers.HANDLERS,
+    **_script_refinements.HANDLERS,
     **_script_stacking.HANDLERS,
 }

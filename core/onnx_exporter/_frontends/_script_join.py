@@ -52,6 +52,9 @@ def join(first: Abstract, second: Abstract, leaf: Leaf, lists: Lists | None = No
     if first is UNINITIALISED or second is UNINITIALISED:
         return inner(stand_in(second), second) if first is UNINITIALISED else inner(first, stand_in(first))
     if first is None or second is None or isinstance(first, Maybe) or isinstance(second, Maybe):
+        for optional, refined in ((first, second), (second, first)):
+            if isinstance(optional, Maybe) and optional.is_input and refined is optional.value:
+                return optional
         one, other = as_maybe(first), as_maybe(second)
         return Maybe(inner(one.is_set, other.is_set), inner(one.value, other.value))
     if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):

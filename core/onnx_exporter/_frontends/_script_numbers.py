@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from onnx_exporter._frontends._script_join import is_same_constant
 from onnx_exporter._frontends._script_runs import to_number
 from onnx_exporter._frontends._script_values import (
     TEXT,
@@ -215,54 +214,12 @@ def _lazy(args: list[Abstract], *, neutral: bool) -> Abstract:
     return NotImplemented
 
 
-def _is(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    first, second = args
-    if isinstance(first, Maybe) or isinstance(second, Maybe):
-        maybe, other = (first, second) if isinstance(first, Maybe) else (second, first)
-        if other is not None:
-            raise interpreter.refusal(node, "two optional values are compared by `is`", "compare with None")
-        return _not(interpreter, node, [maybe.is_set])
-    return first is second or (first is not None and is_same_constant(first, second))
-
-
-def _is_not(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    if isinstance(args[0], Maybe) and args[1] is None:
-        return args[0].is_set
-    return _not(interpreter, node, [_is(interpreter, node, args)])
-
-
-def _not(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+def negated(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``not``."""
     (value,) = args
     if isinstance(value, bool):
         return not value
     return interpreter.call("aten::__not__", value, place=interpreter.location(node))
-
-
-def _cast(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    return args[0].value if isinstance(args[0], Maybe) else args[0]
-
-
-def _unwrap(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    (value,) = args
-    if value is None:
-        raise interpreter.refusal(node, "a value that must not be None is None", "mend the model")
-    return value.value if isinstance(value, Maybe) else value
-
-
-def _is_instance(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
-    declared, wanted = node.inputsAt(0).type(), node.tys("types")
-    if any(declared.isSubtypeOf(kind) for kind in wanted):
-        return True
-    (value,) = args
-    if isinstance(value, Maybe):
-        raise interpreter.refusal(node, "isinstance of a value that the data decide to be None", "compare with None before")
-    kinds = {kind.kind() for kind in wanted}
-    if isinstance(value, SourceValue) and not value.type.is_number:
-        return "TensorType" in kinds
-    if value is None:
-        return "NoneType" in kinds
-    names = {bool: "BoolType", int: "IntType", float: "FloatType", str: "StringType", tuple: "TupleType", ListValue: "ListType"}
-    return names.get(type(value), "") in kinds
 
 
 _COMPARE_TENSORS = "compare lengths and then tensors: len(a) == len(b) and bool((torch.tensor(a) == torch.tensor(b)).all())"
@@ -285,7 +242,7 @@ def _compare_lists(interpreter: Interpreter, node: Any, args: list[Abstract]) ->
         )
         both = _lazy([result, same], neutral=True)
         result = interpreter.call("aten::__and__.bool", result, same, place=place) if both is NotImplemented else both
-    return result if node.kind() == "aten::eq" else _not(interpreter, node, [result])
+    return result if node.kind() == "aten::eq" else negated(interpreter, node, [result])
 
 
 def _range_length(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
@@ -366,9 +323,6 @@ HANDLERS: dict[str, Handler] = {
     "prim::is_quantized": _false,
     "prim::is_meta": _false,
     "prim::data": _same,
-    "prim::unchecked_cast": _cast,
-    "prim::unchecked_unwrap_optional": _unwrap,
-    "aten::_unwrap_optional": _unwrap,
     "aten::to": _to,
     "aten::Int": _convert,
     "aten::Float": _convert,
@@ -382,12 +336,9 @@ HANDLERS: dict[str, Handler] = {
     "aten::__or__": _or,
     "aten::__lshift__": _shift,
     "aten::__rshift__": _shift,
-    "aten::__is__": _is,
-    "aten::__isnot__": _is_not,
-    "aten::__not__": _not,
+    "aten::__not__": negated,
     "aten::eq": _compare_lists,
     "aten::ne": _compare_lists,
-    "prim::isinstance": _is_instance,
     "aten::__range_length": _range_length,
     "aten::__derive_index": _derive_index,
     "prim::EnumName": lambda interpreter, node, args: args[0].name,

@@ -9,11 +9,17 @@ from typing import Any
 
 import torch
 
+from onnx_exporter._frontends._script_values import refuse
 from onnx_exporter._source.aliasing import find_operator
-from onnx_exporter._source.graph import Argument, Dim, SourceType, SourceValue, map_values, values_in
+from onnx_exporter._source.graph import Argument, Dim, SourceNode, SourceType, SourceValue, map_values, values_in
 
 _EXAMPLE_NUMBERS: dict[torch.dtype | None, bool | int | float] = {torch.int64: 1, torch.float64: 1.0, torch.bool: True}
 """A size of 1 fits any other where tensors are broadcast."""
+
+_NUMBERS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
+
+NUMBER_RETURNS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool, "NumberType": None}
+"""The types of numbers that operators give, by the kind of the result in their schema; None if the arguments decide."""
 
 _ZEROS: dict[torch.dtype | None, bool | int] = {torch.int64: 0, torch.bool: False}
 
@@ -259,3 +265,31 @@ def _type_of(result: Any, exact: bool) -> Any:
     shape = sizes if exact else (None,) * len(sizes)
     strides = None if result.layout is not torch.strided else result.stride()
     return SourceType(result.dtype, shape, False, strides, sizes)
+
+
+def traced_type(node: Any, index: int) -> SourceType | None:
+    """Returns the element type and rank that a trace recorded of a node's result; None if there are none."""
+    if node is None or index >= node.outputsSize():
+        return None
+    kind = list(node.outputs())[index].type()
+    if kind.kind() != "TensorType" or kind.dtype() is None or kind.dim() is None:
+        return None
+    return SourceType(kind.dtype(), (None,) * kind.dim())
+
+
+def number_dtype(kind: str, source: SourceNode) -> torch.dtype | None:
+    """Returns the type of the number that an operator gives; `kind` is that of the result in its schema.
+
+    Raises:
+        CaptureError: If it is not known.
+    """
+    dtype = NUMBER_RETURNS[kind]
+    if dtype is not None:
+        return dtype
+    dtypes = {value.type.dtype for value in source.input_values()}
+    dtypes |= {_NUMBERS.get(type(item).__name__) for item in source.arguments.values() if isinstance(item, bool | int | float)}
+    if None in dtypes or not dtypes:
+        raise refuse(f"the type of the number that {source.op} gives is not known", source.location, "use int() or float()")
+    if any(dtype.is_floating_point for dtype in dtypes if dtype is not None):
+        return torch.float64
+    return torch.bool if dtypes == {torch.bool} else torch.int64

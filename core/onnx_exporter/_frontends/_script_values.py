@@ -104,10 +104,12 @@ class Maybe:
     Attributes:
         is_set: Whether it is not None.
         value: What it is then.
+        is_input: It is an input of the file, so whatever way the program comes by the value, the input is given.
     """
 
     is_set: Any
     value: Any
+    is_input: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
-from onnx_exporter._frontends._inputs import ModelInputs
+from onnx_exporter._frontends._inputs import InputTensor, ModelInputs
 from onnx_exporter._frontends._script_interpreter import Interpreter, inlined
+from onnx_exporter._frontends._script_optionals import Chooser, Interpreted, first_opset, may_be_none
 from onnx_exporter._frontends._script_results import End, outputs_of, place_of_return, taking_apart
 from onnx_exporter._frontends._script_runs import to_number
 from onnx_exporter._frontends._script_values import Abstract, ModuleValue, from_python
@@ -26,6 +29,10 @@ _NUMBERS: dict[str, tuple[type, torch.dtype]] = {
 }
 
 
+_OPTIONALS = frozenset(f"Optional[{name}]" for name in ("Tensor", *_NUMBERS))
+"""The types of parameters that may be None and else are an input of the file."""
+
+
 def _number_kind(item: Any) -> tuple[type, torch.dtype] | None:
     """The kind of number that a parameter takes, be it an optional one; None if it takes something else."""
     return _NUMBERS.get(str(item.type).removeprefix("Optional[").removesuffix("]"))
@@ -38,6 +45,7 @@ class Scripted(torch.nn.Module):
         scripted: A ``torch.jit.ScriptModule`` or ``ScriptFunction``.
 
     Attributes:
+        numbers: The kinds of those parameters that are numbers, by name.
         assigned: The attributes that a call assigns to, each a module and a name; afterwards they are as before.
     """
 
@@ -50,7 +58,7 @@ class Scripted(torch.nn.Module):
                 "the scripted module has no forward of its own, only overloads of it; script a module that calls it"
             )
         self._arguments = _parameters(scripted)
-        self._kinds = {item.name: kind for item in self._arguments if (kind := _number_kind(item)) is not None}
+        self.numbers = {item.name: kind for item in self._arguments if (kind := _number_kind(item)) is not None}
 
         self.assigned: list[tuple[Any, str]] = []
 
@@ -72,7 +80,7 @@ class Scripted(torch.nn.Module):
 
     def _replace(self, args: Sequence[Any], kwargs: Mapping[str, Any], change: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         def changed(name: str, value: Any) -> Any:
-            return value if value is None or name not in self._kinds else change(self._kinds[name], value)
+            return value if value is None or name not in self.numbers else change(self.numbers[name], value)
 
         names = [item.name for item in self._arguments]
         positional = [changed(name, value) for name, value in zip(names, args, strict=False)]
@@ -113,8 +121,13 @@ def _parameter(item: Any) -> inspect.Parameter:
     return inspect.Parameter(item.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
 
 
-def capture_script(model: Scripted, inputs: ModelInputs) -> Captured:
+def capture_script(model: Scripted, inputs: ModelInputs, opset: int) -> Captured:
     """Interprets a scripted model; nothing in it depends on what the example holds.
+
+    Args:
+        model: The model.
+        inputs: The example.
+        opset: The version of ONNX that the file will be for: it decides whether there are inputs that need not be given.
 
     Raises:
         CaptureError: If TorchScript is not there, or the program does what a file cannot express; the message names the line.
@@ -123,20 +136,33 @@ def capture_script(model: Scripted, inputs: ModelInputs) -> Captured:
         raise CaptureError("TorchScript does not run on Python 3.14 and later; export the torch.nn.Module with capture='export'")
     with CAPTURE_LOCK:
         graph = graph_of(model.scripted)
-    weights: dict[str, torch.Tensor] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    interpreter = Interpreter(weights)
-    values = [_input_value(item) for item in inputs.tensors]
+    may_be_left_out = {item.name for item in _parameters(model.scripted) if str(item.type) in _OPTIONALS}
+    candidates = {item.parameter: first_opset(item.tensor.dtype) for item in inputs.tensors if item.parameter in may_be_left_out}
+    run = Chooser(partial(_interpret, model, graph, inputs), candidates).run(opset)
+    interpreter, results = run.interpreter, run.results
+    outputs = outputs_of(interpreter, results, place_of_return(interpreter, graph))
+    warn_of_dropped(interpreter)
+    model.assigned = list(interpreter.assigned.values())
+    return Captured(SourceGraph(run.inputs, interpreter.nodes, outputs), flatten=taking_apart(results))
+
+
+def _interpret(model: Scripted, graph: Any, inputs: ModelInputs, optional: Collection[str]) -> Interpreted:
+    """Interprets a model; of the parameters named in `optional` nobody knows whether they are None."""
+    interpreter = Interpreter({**dict(model.named_parameters()), **dict(model.named_buffers())})
+    values = [_input_value(item, is_optional=item.parameter in optional) for item in inputs.tensors]
+    given = {
+        item.parameter: may_be_none(interpreter, value, is_number=item.parameter in model.numbers)
+        for item, value in zip(inputs.tensors, values, strict=True)
+        if value.type.is_optional
+    }
     parameters = list(graph.inputs())
     if not isinstance(model.scripted, torch.jit.ScriptFunction):
         interpreter.bind(parameters[:1], [ModuleValue(model.scripted._c, "")])
         parameters = parameters[1:]
-    args, kwargs = inputs.rebuild(values)
+    args, kwargs = inputs.rebuild([given.get(item.parameter, value) for item, value in zip(inputs.tensors, values, strict=True)])
     interpreter.bind(parameters, arguments_of(model.scripted, interpreter, args, kwargs))
     results = interpreter.run_program(list(graph.nodes()), End(interpreter, list(graph.outputs())))
-    outputs = outputs_of(interpreter, results, place_of_return(interpreter, graph))
-    warn_of_dropped(interpreter)
-    model.assigned = list(interpreter.assigned.values())
-    return Captured(SourceGraph(values, interpreter.nodes, outputs), flatten=taking_apart(results))
+    return Interpreted(interpreter, given, results, values)
 
 
 def warn_of_dropped(interpreter: Interpreter) -> None:
@@ -146,11 +172,11 @@ def warn_of_dropped(interpreter: Interpreter) -> None:
         warn(f"a file neither checks, raises nor prints; what the scripted model does so is left out:{places}")
 
 
-def _input_value(item: Any) -> SourceValue:
+def _input_value(item: InputTensor, *, is_optional: bool) -> SourceValue:
     tensor = item.tensor
     shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(tensor.shape))
     kind = SourceType(tensor.dtype, shape, False, tensor.stride(), tuple(tensor.shape), requires_grad=tensor.requires_grad)
-    return SourceValue(item.name, kind)
+    return SourceValue(item.name, dataclasses.replace(kind, is_optional=is_optional))
 
 
 def arguments_of(scripted: Any, interpreter: Interpreter, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Abstract]:

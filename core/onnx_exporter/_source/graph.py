@@ -40,6 +40,7 @@ class SourceType:
         requires_grad: Whether the input or weight has gradients in PyTorch; not set on what is computed.
         is_list: The value is a list of such tensors, of which it is not known how many there are; only nodes of
             scripted programs take and give one.
+        is_optional: The value is an input of the program that need not be given; `optionals.py` says what reads one.
     """
 
     dtype: torch.dtype | None = None
@@ -49,6 +50,7 @@ class SourceType:
     example_shape: tuple[int, ...] | None = dataclasses.field(default=None, compare=False)
     requires_grad: bool = dataclasses.field(default=False, compare=False)
     is_list: bool = False
+    is_optional: bool = False
 
     @property
     def rank(self) -> int | None:

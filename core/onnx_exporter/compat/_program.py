@@ -82,15 +82,18 @@ class ONNXProgram:
         self._runner = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
-        """Runs the model under ONNX Runtime with arguments like those of the model's ``forward``.
+        """Runs the model under ONNX Runtime with arguments like those of the model's ``forward``, None for what is left out.
 
         Returns:
             The outputs, in order.
         """
         if self._runner is None:
             self.initialize_inference_session()
-        tensors = inputs_of(module_of(self._exported), args, kwargs, Options()).tensors
-        return list(self._runner.run({name: item.tensor for name, item in zip(self._runner.inputs, tensors, strict=True)}))
+        inputs = inputs_of(module_of(self._exported), args, kwargs, Options())
+        given: list[torch.Tensor | None] = [item.tensor for item in inputs.tensors]
+        if len(given) < len(self._runner.inputs):
+            given = inputs.tensors_and_gaps
+        return list(self._runner.run(dict(zip(self._runner.inputs, given, strict=True))))
 
     def __repr__(self) -> str:
         graph = self.model.graph

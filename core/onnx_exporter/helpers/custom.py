@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -53,11 +53,15 @@ def schema(
         version: Version of the domain.
 
     Raises:
-        ValueError: If the domain is missing, or an attribute has no type.
+        ValueError: If domain or name are missing, or an attribute, an input or an output has no type.
     """
     domain, _, name = op_type.rpartition("::")
-    if not domain:
-        raise ValueError(f"{op_type!r} has no domain; write it like 'com.acme::{name}'")
+    if not domain or not name:
+        raise ValueError(f"{op_type!r} has no {'name' if domain else 'domain'}; write it like 'com.acme::{name or 'Frob'}'")
+    for key, kind in (*inputs.items(), *outputs.items()):
+        if not isinstance(kind, torch.dtype) and not (isinstance(kind, str) and kind in (type_sets or {})):
+            known = ", ".join(map(repr, type_sets or {})) or "none"
+            raise ValueError(f"the type of {key!r} is {kind!r}; give an element type, or the name of one of type_sets ({known})")
     constraints = [(key, [_type_name(dtype) for dtype in members], "") for key, members in (type_sets or {}).items()]
     return onnx.defs.OpSchema(
         name,
@@ -84,9 +88,9 @@ def _parameter(name: str, kind: str | torch.dtype) -> onnx.defs.OpSchema.FormalP
 
 
 def _attribute(name: str, value: Any) -> onnx.defs.OpSchema.Attribute:
-    required = not isinstance(value, list) and value in _KINDS
+    required = isinstance(value, Hashable) and value in _KINDS
     kind: Any = value if required else type(value)
-    if isinstance(value, list) and value:
+    if isinstance(value, list) and len(set(map(type, value))) == 1:
         kind = types.GenericAlias(list, type(value[0]))
     if kind not in _KINDS:
         raise ValueError(f"attribute {name!r} is {value!r}; give a default, or its type: int, float, str or a list[...] of one")
@@ -126,12 +130,24 @@ def op(
     while values and values[-1] is None:
         values.pop()
     check_node(operator, values, len(results))
+    _check_results(operator, values, results)
     g.domain_version(operator.domain, operator.since_version)
     letters = dict(_KINDS.values())
     typed_attributes = {f"{name}_{letters[attr.type.name]}": attr.value for name, attr in checked.items()}
     made: Any = g.op(f"{operator.domain}::{operator.name}", *values, outputs=len(results), **typed_attributes)
     outputs: tuple[Value, ...] = made if isinstance(made, tuple) else (made,)
     return tuple(typed(g, value, *result) for value, result in zip(outputs, results, strict=True))
+
+
+def _check_results(operator: onnx.defs.OpSchema, inputs: Sequence[Value | None], results: Sequence[Result]) -> None:
+    """Checks element types of results against the schema, where a type set stands for the type of its inputs."""
+    pairs = zip(operator.inputs, inputs, strict=False)
+    bound = {formal.type_str: _type_name(value.dtype) for formal, value in pairs if value is not None and value.dtype is not None}
+    for formal, (dtype, _) in zip(operator.outputs, results, strict=False):
+        allowed = {bound[formal.type_str]} if formal.type_str in bound else formal.types
+        if dtype is not None and _type_name(dtype) not in allowed:
+            expected = " or ".join(sorted(kind[7:-1] for kind in allowed))
+            raise NodeError(f"{operator.name} gives {expected} as {formal.name!r}, not {_type_name(dtype)[7:-1]}")
 
 
 def typed(g: GraphContext, value: Value, dtype: torch.dtype | None, dims: Sequence[Dim | None] | None) -> Value:

@@ -18,3 +18,11 @@ def optional(g: GraphContext, is_set: Value, self: Value) -> Value:
     with g.subgraph() as missing:
         missing.outputs = [g.op("Optional", type=kind)]
     return g.op("If", is_set, then_branch=given.graph, else_branch=missing.graph)
+
+
+@table.op("prim::OptionalIdentity")
+def optional_identity(g: GraphContext, self: Value) -> Value:
+    """``prim::OptionalIdentity(Tensor? self)``: Identity of an input that need not be given."""
+    if str(self.dtype).startswith(("torch.bfloat16", "torch.float8")):
+        raise g.unsupported("Identity takes no optional value of this type; return a clone() of the tensor")
+    return g.op("Identity", self)

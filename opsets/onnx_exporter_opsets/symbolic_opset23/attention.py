@@ -22,8 +22,11 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Value:
-    """``aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, ...)``: Attention, where the sizes fit it."""
-    if dropout_p > 0 or not _fits(query, key, value, attn_mask, broadcasts=g.opset >= 24):
+    """``aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, ...)``: Attention, where the sizes fit it.
+
+    It multiplies queries and keys by the root of the scale, which so must be above 0.
+    """
+    if dropout_p > 0 or not (scale is None or scale > 0) or not _fits(query, key, value, attn_mask, broadcasts=g.opset >= 24):
         return g.previous(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)  # type: ignore[no-any-return]
     if attn_mask is not None:
         # some runtimes take a mask of rank 3 to have no batch

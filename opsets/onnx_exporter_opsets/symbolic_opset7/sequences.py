@@ -24,7 +24,7 @@ def list_(g: GraphContext) -> Value:
     )
 
 
-@table.op("prim::Optional")
+@table.op("prim::Optional", "prim::OptionalIdentity")
 def optional(g: GraphContext) -> Value:
-    """``prim::Optional``: there are no optional results yet."""
+    """``prim::Optional``, ``prim::OptionalIdentity``: there are no optional results yet."""
     raise g.unsupported("the data decide whether the result is None, which an output of a file can be from opset 16 on")
