@@ -110,6 +110,7 @@ def convert(
             raise ArgumentError(f"input {source.name!r}: {error}") from None
         value = engine.env[source] = builder.input(source.name, dtype, dims, is_optional=source.type.is_optional)
         graph_inputs.append(value)
+    engine.failures.optional_inputs = [source.name for source in graph.inputs if source.type.is_optional]
     # Before any node, so that no node takes a weight's name.
     weights = [engine.value(weight).ir for weight in weights_of(graph)]
     outputs = engine.run(graph)

@@ -22,6 +22,8 @@ class Failures:
         self._registry = registry
         self._opset = opset
         self._known: dict[str, tuple[list[str], list[str]]] = {}
+        self.optional_inputs: list[str] = []
+        """Names of inputs that need not be given; what runs without them is converted only for their sake."""
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -46,7 +48,14 @@ class Failures:
             later = self._registry.available_from(op, overload, self._opset)
         stand_by = [] if reasons else self._registry.stand_by(op, overload, self._opset)
         hint = self._hint(name, bool(reasons or later))
-        return UnsupportedOp(name, tuple(places), tuple(reasons), later, "\n    ".join(filter(None, (*stand_by, hint))))
+        hints = filter(None, (*stand_by, hint, self._hint_about_optional_inputs()))
+        return UnsupportedOp(name, tuple(places), tuple(reasons), later, "\n    ".join(hints))
+
+    def _hint_about_optional_inputs(self) -> str:
+        if not self.optional_inputs:
+            return ""
+        names = ", ".join(self.optional_inputs)
+        return f"if it runs only without {names}: a module that takes a Tensor and passes it on leaves that out of the file"
 
     def _hint(self, name: str, known: bool) -> str:
         if name.startswith("autograd.Function") and known:

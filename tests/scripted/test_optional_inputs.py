@@ -250,6 +250,21 @@ class OfItsType(nn.Module):
         return x
 
 
+class FactorsIfNone(nn.Module):
+    """What runs without the input nobody converts."""
+
+    def forward(self, x: Tensor, m: Tensor | None) -> Tensor:
+        return torch.linalg.eigvals(x).real if m is None else x * m
+
+
+def test_what_runs_without_the_input_cannot_be_converted() -> None:
+    """A module that passes a tensor on leaves it out."""
+    model, args = torch.jit.script(FactorsIfNone()), (torch.eye(3), torch.ones(3, 3))
+    with pytest.raises(UnsupportedOpError, match=r"eigvals(.|\n)*if it runs only without m: a module that takes a Tensor"):
+        export(model, args, opset_version=18)
+    export(Given(model), args, opset_version=18, verify=True)
+
+
 def test_isinstance_is_a_question_too() -> None:
     result = export(scripted(OfItsType()), (X, MORE), None, verify=True)
     assert kinds(result)["m"] == "optional_type"
