@@ -1,7 +1,7 @@
 """ONNX Runtime's own operators, the domain com.microsoft, in place of what they fuse.
 
-Nothing here acts unless it is asked for: ``export(..., prefer=["contrib"])``. Where a fused operator could not be right, or ONNX
-Runtime has no kernel for it on a CPU, the standard operators are used as without this plugin.
+Nothing here replaces an operator unless it is asked for: ``export(..., prefer=["contrib"])``. Where a fused operator could not be
+right, or ONNX Runtime has no kernel for it on a CPU, the standard operators are used as without this plugin.
 """
 
 from collections.abc import Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def scaled_dot_product_attention(
     It takes heads as the third of four axes, joined with their features. A query whose keys are all masked gives zeros, as in
     PyTorch, where the operator would give NaN.
     """
-    _check(g, query, key, value, dropout_p, is_causal)
+    _check(g, query, key, value, dropout_p, is_causal, scale)
     bias, hidden = (None, None) if attn_mask is None else _bias_and_hidden(g, attn_mask, query, key)
     heads, width = shapes.known_size(query, 1), shapes.known_size(value, 3)
     assert heads is not None
@@ -59,11 +60,15 @@ def scaled_dot_product_attention(
     return split if hidden is None else emit.where(g, hidden, g.constant(0.0, like=split), split)
 
 
-def _check(g: GraphContext, query: Value, key: Value, value: Value, dropout_p: float, is_causal: bool) -> None:
+def _check(
+    g: GraphContext, query: Value, key: Value, value: Value, dropout_p: float, is_causal: bool, scale: float | None
+) -> None:
     """Refuses what MultiHeadAttention cannot do, or does in another way than PyTorch."""
     fused.need(g, "MultiHeadAttention", query, key, value)
     if dropout_p > 0:
         raise g.unsupported("MultiHeadAttention has no dropout")
+    if scale is not None and (scale == 0 or not math.isfinite(scale)):
+        raise g.unsupported(f"MultiHeadAttention takes a scale of {scale} to mean its default")
     if not query.rank == key.rank == value.rank == 4:
         raise g.unsupported("MultiHeadAttention needs the axes batch, heads, positions and features")
     heads = shapes.known_size(query, 1)

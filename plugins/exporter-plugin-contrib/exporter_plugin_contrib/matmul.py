@@ -12,6 +12,7 @@ from onnx_exporter import GraphContext, OpTable, Value
 table = OpTable(replaces=True)
 
 _FLOATS = (torch.float32, torch.float64)
+_LIMITS = torch.finfo(torch.float32)
 
 
 @table.op("aten::matmul", "aten::linalg_matmul")
@@ -36,14 +37,17 @@ def scaled(g: GraphContext, product: Value, factor: float) -> Value:
     """Returns a matrix product times a number as one operator. Added in 0.1.
 
     Raises:
-        Unsupported: If `product` is none, or not of a type for which the factor, a float32, is exact enough.
+        Unsupported: If `product` is none, or not of a type for which the factor, a float32, is exact enough, or if all factors
+            together are too large or too small for that.
     """
     node = fused.made_by(product, "MatMul") or fused.made_by(product, "FusedMatMul", fused.DOMAIN)
     if node is None:
         raise g.unsupported("this is no matrix product times a number")
     fused.need(g, "FusedMatMul with a factor", product)
     attributes: dict[str, Any] = {name: attribute.value for name, attribute in node.attributes.items()}
-    attributes["alpha"] = attributes.get("alpha", 1.0) * factor
+    alpha = attributes["alpha"] = attributes.get("alpha", 1.0) * factor
+    if alpha != 0 and not _LIMITS.tiny <= abs(alpha) <= _LIMITS.max:
+        raise g.unsupported(f"FusedMatMul holds its factor as a float32, which cannot be {alpha}")
     return fused.emit(g, "FusedMatMul", *fused.inputs_of(node), like=product, **attributes)
 
 

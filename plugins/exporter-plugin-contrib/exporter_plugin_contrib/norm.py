@@ -20,7 +20,7 @@ def layer_norm(
 ) -> Value:
     """``aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, ...)``: SkipLayerNormalization."""
     fused.need(g, "SkipLayerNormalization", input, weight, bias)
-    first, second, scale = _summands(g, input, normalized_shape, weight)
+    first, second, scale = _summands(g, input, normalized_shape, weight, eps)
     return fused.emit(g, "SkipLayerNormalization", first, second, scale, bias, like=input, epsilon=eps)
 
 
@@ -30,17 +30,22 @@ def rms_norm(
 ) -> Value:
     """``aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, ...)``: SkipSimplifiedLayerNormalization."""
     fused.need(g, "SkipSimplifiedLayerNormalization", input, weight)
-    first, second, scale = _summands(g, input, normalized_shape, weight)
     epsilon = torch.finfo(torch.float32).eps if eps is None else eps
+    first, second, scale = _summands(g, input, normalized_shape, weight, epsilon)
     return fused.emit(g, "SkipSimplifiedLayerNormalization", first, second, scale, like=input, epsilon=epsilon)
 
 
-def _summands(g: GraphContext, x: Value, normalized_shape: list[int | Value], weight: Value | None) -> tuple[Value, Value, Value]:
+def _summands(
+    g: GraphContext, x: Value, normalized_shape: list[int | Value], weight: Value | None, epsilon: float
+) -> tuple[Value, Value, Value]:
     """Returns the two values that add up to `x`, and the weight.
 
     Raises:
-        Unsupported: If `x` is no sum of two values of one shape with three axes, of which the last is normalised.
+        Unsupported: If `x` is no sum of two values of one shape with three axes, of which the last is normalised, or `epsilon` is
+            negative, which ONNX Runtime does not load.
     """
+    if epsilon < 0:
+        raise g.unsupported(f"ONNX Runtime takes an epsilon from 0 on, not {epsilon}")
     node = fused.made_by(x, "Add")
     size = shapes.known_size(x, -1) if x.rank else None
     if node is None or x.rank != 3 or len(normalized_shape) != 1 or size is None:

@@ -2,11 +2,11 @@
 
 That is how a model calls what PyTorch has no operator for (BeamSearch, MurmurHash3, a tokenizer of onnxruntime-extensions):
 define ``com_microsoft::Name`` or ``ai_onnx_contrib::Name`` with ``torch.library``, with the inputs and attributes as the operator
-has them.
+has them. Nobody else converts these names, so that this acts wherever the plugin is installed.
 """
 
 from onnx_exporter import OpTable
 
-table = OpTable(replaces=True)
+table = OpTable()
 table.passthrough("com_microsoft::*", domain="com.microsoft")
 table.passthrough("ai_onnx_contrib::*", domain="ai.onnx.contrib")

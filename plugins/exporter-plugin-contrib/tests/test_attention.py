@@ -76,6 +76,7 @@ WITH_MASK = {**QKV, 3: {0: "batch", 2: "queries", 3: "keys"}}
 ATTENTION = [
     attention(SDPA, heads(2, 3, 5), [heads(1, 7, 2), heads(3, 1, 1)]),
     attention(lambda q, k, v: SDPA(q, k, v, scale=0.3), heads(2, 3, 5, 6), [heads(1, 7, 2, 6)], "scale-width"),
+    attention(lambda q, k, v: SDPA(q, k, v, scale=-0.5), heads(2, 3, 5), [heads(1, 7, 2)], "negative scale", opsets=(13, 23)),
     attention(lambda q, k, v: SDPA(q, k, v, is_causal=True), heads(2, 5, 5), [heads(1, 7, 7)], "causal", CAUSAL),
     *(
         attention(
@@ -128,6 +129,7 @@ ATTENTION = [
         for call, args, label in (
             (lambda q, k, v: SDPA(q, k, v, is_causal=True), heads(2, 3, 5), "causal-not-square"),
             (lambda q, k, v: SDPA(q, k[:, :1], v[:, :1], enable_gqa=True), heads(2, 3, 5), "groups"),
+            (lambda q, k, v: SDPA(q, k, v, scale=0.0), heads(2, 3, 5), "scale-0"),
             (lambda q, k, v: SDPA(q[0], k[0], v[0]), heads(2, 3, 5), "three axes"),
             (lambda q, k, v: SDPA(q, k[:1], v[:1]), heads(2, 3, 5), "broadcast"),
             (lambda q, k, v: SDPA(q, k, v, torch.ones(1, 1, dtype=torch.bool)), heads(2, 3, 5), "mask-of-one-key"),
@@ -146,7 +148,7 @@ ATTENTION = [
         label="block",
     ),
     OpCase(
-        "aten::scaled_dot_product_attention",
+        "aten::layer_norm",
         Encoder(),
         (randn(2, 5, 16), torch.arange(5) > torch.tensor([[4], [2]])),
         (13, 17, NEWEST),

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from onnx_exporter import UnsupportedOpError, export, installed_plugins
+from onnx_exporter import GraphContext, OpTable, UnsupportedOpError, Value, export, installed_plugins
 from onnx_exporter.testing import NEWEST, OpCase, expand, opinfo_cases
 
 
@@ -71,8 +71,17 @@ ACTIVATIONS = [
     case("aten::silu", F.silu, emits=emits("QuickGelu")),
     case("aten::mul", lambda x: x * torch.sigmoid(1.702 * x), emits=emits("QuickGelu"), avoids={"Sigmoid"}, label="quick"),
     case("aten::mul", lambda x: torch.sigmoid(x) * x, emits=emits("QuickGelu"), avoids={"Sigmoid"}, label="gate"),
-    case("aten::mul", lambda x: x * torch.sigmoid(2 * x + 1), emits={"Sigmoid", "Mul"}, avoids={"QuickGelu"}, label="other gate"),
-    case("aten::mul", lambda x: (x + 1) * torch.sigmoid(x), emits={"Sigmoid", "Mul"}, avoids={"QuickGelu"}, label="of another"),
+    case("aten::mul", lambda x: x * torch.sigmoid(0.0 * x), emits=emits("QuickGelu"), label="half"),
+    case(
+        "aten::mul",
+        lambda x: x * torch.sigmoid(2 * x + 1),
+        emits={"Sigmoid", "Mul"},
+        avoids=emits("QuickGelu"),
+        label="other gate",
+    ),
+    case(
+        "aten::mul", lambda x: (x + 1) * torch.sigmoid(x), emits={"Sigmoid", "Mul"}, avoids=emits("QuickGelu"), label="of another"
+    ),
 ]
 
 PRODUCTS = [
@@ -105,6 +114,42 @@ PRODUCTS = [
         avoids={"Mul", "Div"},
         label="scaled",
     ),
+    case(
+        "aten::matmul",
+        lambda a, b: (a @ b.mT * 0, (a / 0) @ b.mT * 0.0),
+        *(A, B),
+        dynamic=TWO,
+        others=MATRICES,
+        opsets=(13,),
+        emits=emits("FusedMatMul"),
+        avoids={"Mul"},
+        label="times zero",
+    ),
+    *(
+        case(
+            "aten::matmul",
+            lambda a, b, factor=factor: a @ b.mT * factor,
+            *(A, B),
+            dynamic=TWO,
+            others=MATRICES,
+            opsets=(13,),
+            emits={"Mul"},
+            label=f"times {factor}",
+        )
+        for factor in (1e-40, math.inf)
+    ),
+    case(
+        "aten::matmul",
+        lambda a, b: a @ b.mT * 1e-30 * 1e-30 * 1e30,
+        *(A, B),
+        dynamic=TWO,
+        others=MATRICES,
+        opsets=(13,),
+        emits={"Mul", *emits("FusedMatMul")},
+        atol=0,
+        label="underflow",
+    ),
+    case("aten::linear", nn.Linear(8, 5), X[0], opsets=(13,), dynamic={}, others=(), emits={"Gemm"}, label="with bias"),
     case(
         "aten::matmul",
         lambda a, b: (a.unsqueeze(1) @ b[0].mT, a[0] @ b.mT),
@@ -157,6 +202,17 @@ NORMS = [
         others=PAIRS,
         emits=emits("SkipSimplifiedLayerNormalization"),
     ),
+    case("aten::layer_norm", lambda x: F.layer_norm(x + x, (8,), eps=0.0), emits=emits("SkipLayerNormalization"), label="no eps"),
+    *(
+        case(
+            f"aten::{norm.__name__}",
+            lambda x, norm=norm: norm(x + x, (8,), eps=-0.001),
+            avoids=emits("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
+            opsets=(13,),
+            label="eps below 0",
+        )
+        for norm in (F.layer_norm, F.rms_norm)
+    ),
     case("aten::layer_norm", nn.LayerNorm(8), avoids=emits("SkipLayerNormalization"), label="no sum"),
     case(
         "aten::layer_norm", lambda x: F.layer_norm(x + x[:, :1], (8,)), avoids=emits("SkipLayerNormalization"), label="broadcast"
@@ -168,7 +224,7 @@ NORMS = [
 SQUARE = torch.eye(3) * 3 + randn(2, 3, 3) / 4
 INVERSES = [
     case("aten::linalg_inv", torch.linalg.inv, SQUARE, dynamic=BATCH, others=[(SQUARE[:1],)], emits=emits("Inverse")),
-    case("aten::linalg_inv", torch.inverse, SQUARE.double(), dynamic={}, others=(), emits=emits("Inverse"), label="double"),
+    case("aten::inverse", torch.inverse, SQUARE.double(), dynamic={}, others=(), emits=emits("Inverse"), label="double"),
 ]
 
 ROWS, IDS = expand([*ACTIVATIONS, *PRODUCTS, *NORMS, *INVERSES, *opinfo_cases("nn.functional.gelu", count=4)])
@@ -223,12 +279,22 @@ class Quantized(nn.Module):
         return self.quantize(self.call(self.quantize(x), self.quantize(y, 0.5)), 2.0)
 
 
-def quantized(call, name, label="", avoids=("QLinearAdd",), **fields):
+def quantized(call, name, label="", **fields):
     args = randn(4, 3, 8) * 2, randn(4, 3, 8)
+    label = f"{name}-{label}" if label else name
     return OpCase(
-        f"quantized::{name}", Quantized(call, **fields), args, (10, 13, 21, 27), TWO, PAIRS, label=label, atol=0.1001,
-        captures=("trace",), emits=emits(name) if name.startswith("QLinear") else {name}, avoids=set(avoids) - {name},
-    )  # fmt: skip
+        "aten::fake_quantize_per_tensor_affine",
+        Quantized(call, **fields),
+        args,
+        (10, 13, 21, 27),
+        TWO,
+        PAIRS,
+        label=label,
+        atol=0.1001,
+        captures=("trace",),
+        emits=emits(name) if name.startswith("QLinear") else {name},
+        avoids=emits("QLinearAdd") - emits(name),
+    )
 
 
 QUANTIZED = [
@@ -268,7 +334,8 @@ def operators():
         yield
 
 
-def test_operators_pass_by_name(operators, preferred):
+@pytest.mark.parametrize("prefers", [True, False])
+def test_operators_pass_by_name(operators, preferred, exporter, prefers):
     case = OpCase(
         "com_microsoft::QuickGelu",
         lambda x: torch.ops.com_microsoft.QuickGelu(x, 1.5),
@@ -279,17 +346,26 @@ def test_operators_pass_by_name(operators, preferred):
         emits=emits("QuickGelu"),
     )
     for opset in FIRST:
-        preferred.check(case, opset)
+        (preferred if prefers else exporter).check(case, opset)
 
 
 def test_a_tokenizers_domain(operators):
     call = lambda x: torch.ops.ai_onnx_contrib.StringToHashBucketFast(x, 7)  # noqa: E731
-    result = export(call, (torch.arange(3),), prefer=["contrib"])
+    result = export(call, (torch.arange(3),))
     (node,) = result.model.graph
     assert (node.domain, node.op_type) == ("ai.onnx.contrib", "StringToHashBucketFast")
     assert node.attributes["num_buckets"].value == 7
-    with pytest.raises(UnsupportedOpError, match="StringToHashBucketFast"):
-        export(call, (torch.arange(3),))
+
+
+def test_a_symbolic_function_for_such_a_name_goes_first(operators):
+    table = OpTable()
+
+    @table.op("com_microsoft::QuickGelu")
+    def quick_gelu(g: GraphContext, X: Value, alpha: float) -> Value:
+        return g.op("Mul", X, g.op("Sigmoid", g.op("Mul", X, g.constant(alpha, like=X))))
+
+    result = export(lambda x: torch.ops.com_microsoft.QuickGelu(x, 1.5), (X,), plugins=[table])
+    assert set(result.model.opset_imports) == {""}
 
 
 def test_is_discovered_and_imports_no_runtime():

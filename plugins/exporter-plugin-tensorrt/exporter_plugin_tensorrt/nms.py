@@ -72,6 +72,11 @@ def efficient_nms(
     box_coding: int,
 ) -> tuple[Value, ...]:
     """``exporter_plugin_tensorrt::efficient_nms(Tensor boxes, Tensor scores, Tensor? anchors, ...)``: EfficientNMS_TRT."""
+    _check(g, "EfficientNMS_TRT", scores, iou_threshold, background_class, max_output_boxes=max_output_boxes)
+    if box_coding not in (0, 1):
+        raise g.unsupported(f"EfficientNMS_TRT takes a box_coding of 0 (corners) or 1 (centre and size), not {box_coding}")
+    if not score_threshold >= 0:
+        raise g.unsupported(f"EfficientNMS_TRT takes a score_threshold from 0 on, not {score_threshold}")
     batch, count = _batch(g, boxes), max_output_boxes
     return custom.op(
         g,
@@ -119,6 +124,7 @@ def batched_nms(
         )
     if not dynamic and any(shapes.known_size(item, axis) is None for item in (boxes, scores) for axis in range(1, 3)):
         raise g.unsupported("BatchedNMS_TRT needs to know the number of boxes; BatchedNMSDynamic_TRT (dynamic=True) does not")
+    _check(g, "BatchedNMS", scores, iou_threshold, background_class, keep_top_k=keep_top_k)
     batch = _batch(g, boxes)
     return custom.op(
         g,
@@ -141,6 +147,20 @@ def batched_nms(
         isNormalized=normalized,
         clipBoxes=clip_boxes,
     )
+
+
+def _check(g: GraphContext, name: str, scores: Value, iou_threshold: float, background_class: int, **counts: int) -> None:
+    """Refuses what TensorRT would refuse, or could mean nothing."""
+    if not 0 < iou_threshold <= 1:
+        raise g.unsupported(f"{name} takes an iou_threshold above 0 and up to 1, not {iou_threshold}")
+    for option, count in counts.items():
+        if count < 1:
+            raise g.unsupported(f"{name} gives at least one detection, so that {option} cannot be {count}")
+    classes = shapes.known_size(scores, 2)
+    if background_class < -1 or (classes is not None and background_class >= classes):
+        raise g.unsupported(
+            f"background_class is {background_class}, which is none of the {classes or ''} classes, and not -1 for none"
+        )
 
 
 def _batch(g: GraphContext, boxes: Value) -> custom.Dim:

@@ -30,7 +30,8 @@ def plugin(
 
     Args:
         name: Name in TensorRT's registry, ``"EfficientNMS_TRT"``.
-        inputs: By name, the element type or the name of one of `type_sets`; a name that ends in ``?`` may be left out.
+        inputs: By name, the element type or the name of one of `type_sets`; a name that ends in ``?`` may be left out. TensorRT
+            goes by their order, so that the names are yours to choose.
         outputs: Likewise.
         type_sets: Sets of element types by name; all inputs that share a name have one type.
         attributes: By name, the default, or its type for one that must be given.
@@ -38,9 +39,21 @@ def plugin(
         namespace: Namespace in TensorRT's registry.
 
     Raises:
-        ValueError: If an attribute has no type.
+        ValueError: If `name` is empty, an element type or the type of an attribute is unknown, version or namespace is no text or
+            is among the attributes, or an attribute is named like an input.
     """
     own = {"plugin_version": version, "plugin_namespace": namespace}
+    for key, value in own.items():
+        short = key.removeprefix("plugin_")
+        if not isinstance(value, str):
+            raise ValueError(f"plugin {name!r}: {short} must be text, which TensorRT reads, not {value!r}")
+        if key in (attributes or {}):
+            raise ValueError(f"plugin {name!r}: {key!r} is written for every plugin; give it as {short}=...")
+    for key in inputs:
+        if key.rstrip("?") in (attributes or {}):
+            raise ValueError(
+                f"plugin {name!r}: {key!r} is an input and an attribute; TensorRT has no names of inputs, so rename that"
+            )
     every = {**(attributes or {}), **own}
     return custom.schema(f"{DOMAIN}::{name}", inputs=inputs, outputs=outputs, type_sets=type_sets, attributes=every)
 
@@ -53,8 +66,9 @@ def table_for(
 ) -> OpTable:
     """Returns a table in which calls of `function` become nodes of a plugin. Added in 0.1.
 
-    Parameters of ``forward`` (without ``ctx``) are inputs and attributes of the plugin by their names, in any order. Element
-    types and ranks of the results are those that ``forward`` gives.
+    Parameters of ``forward`` (without ``ctx``) are inputs and attributes of the plugin by their names, in any order; None as an
+    attribute means its default. Element types and ranks of the results are those that ``forward`` gives. A call that does not fit
+    the plugin is an error of the export.
 
     Args:
         function: The class.
@@ -72,15 +86,21 @@ def table_for(
     table = OpTable()
 
     @table.python_op(function.__name__)
-    def convert(g: GraphContext) -> tuple[Value, ...]:
+    def convert(g: GraphContext) -> tuple[Value, ...] | None:
         if g.node.attributes["function"] is not function:
-            raise g.unsupported(f"it is another class than {function.__module__}.{function.__qualname__}")
+            return None  # another class of that name
         attributes = {name: value for name, value in g.arguments.items() if name not in tensors}
         for name, value in attributes.items():
             if isinstance(value, Value):
                 raise g.unsupported(f"{name} is an attribute of {schema.name}, so that it cannot depend on the model's inputs")
         captured = [output.type for output in g.node.outputs]
+        if len(captured) != len(schema.outputs):
+            raise g.unsupported(
+                f"{schema.name} has {len(schema.outputs)} outputs, {function.__name__}.forward gives {len(captured)}"
+            )
         dims = [_known(type_.shape) for type_ in captured] if sizes is None else sizes(**g.arguments)
+        if len(dims) != len(captured):
+            raise g.unsupported(f"sizes must give one shape for each output of {schema.name}: {len(captured)}, not {len(dims)}")
         results = [(type_.dtype, known) for type_, known in zip(captured, dims, strict=True)]
         return custom.op(g, schema, *(g.arguments.get(name) for name in tensors), results=results, **attributes)
 

@@ -77,21 +77,67 @@ def test_a_mask_is_given_and_types_are_checked():
         export(lambda image, mask: call(0.5, image, [1], mask), (image, image.half()), **tables)
 
 
-def test_an_attribute_cannot_depend_on_inputs():
-    """It would be the example's value."""
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, image, sigma):
+        return image * (0.5 if sigma is None else sigma)
 
-    class Scale(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, image, sigma):
-            return image * sigma
 
-    table = table_for(
-        Scale, plugin("Scale", inputs={"image": torch.float32}, outputs={"y": torch.float32}, attributes={"sigma": float})
-    )
-    with pytest.raises(
-        UnsupportedOpError, match="sigma is an attribute of Scale, so that it cannot depend on the model's inputs"
-    ):
-        export(lambda x, s: Scale.apply(x, s), (torch.randn(3), torch.tensor(2.0)), plugins=[table], autograd_inlining=False)
+def scale_table(sizes=None, **changes):
+    declared = {"inputs": IMAGE, "outputs": {"y": torch.float32}, "attributes": {"sigma": float}, **changes}
+    return table_for(Scale, plugin("Scale", **declared), sizes=sizes)
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+@pytest.mark.parametrize(
+    ("args", "table", "error", "message"),
+    [
+        (
+            (torch.randn(3), torch.tensor(2.0)),
+            {},
+            UnsupportedOpError,
+            "sigma is an attribute of Scale, so that it cannot depend on the model's inputs",
+        ),
+        ((torch.randn(3).double(), 2.0), {}, UnsupportedOpError, "takes no double as input 0"),
+        ((torch.randn(3), 2.0), {"outputs": {"y": torch.float16}}, SymbolicError, "Scale gives float16 as 'y', not float"),
+        (
+            (torch.randn(3), 2.0),
+            {"outputs": {"y": torch.float32, "z": torch.float32}},
+            UnsupportedOpError,
+            "Scale has 2 outputs, Scale.forward gives 1",
+        ),
+        (
+            (torch.randn(3), 2.0),
+            {"sizes": lambda image, sigma: [image.shape] * 2},
+            UnsupportedOpError,
+            "sizes must give one shape for each output of Scale: 1, not 2",
+        ),
+    ],
+)
+def test_a_call_that_does_not_fit_is_an_error(args, table, error, message, capture):
+    """What forward computes does not stand in for the plugin."""
+    with pytest.raises(error, match=re.escape(message)):
+        export(lambda image, sigma: Scale.apply(image, sigma), args, plugins=[scale_table(**table)], capture=capture)
+
+
+def test_another_class_of_the_name_is_left_to_others():
+    def make():
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, image, sigma):
+                return image - sigma
+
+        return Scale
+
+    other = make()
+    result = export(lambda x: (Scale.apply(x, 2.0), other.apply(x, 2.0)), (torch.randn(3),), plugins=[scale_table()])
+    assert {node.op_type for node in result.model.graph} == {"Scale", "Sub"}
+
+
+def test_none_is_an_attributes_default():
+    table = scale_table(attributes={"sigma": 0.5})
+    result = export(lambda x: Scale.apply(x, None), (torch.randn(3),), plugins=[table])
+    assert result.model.graph[0].attributes["sigma"].value == 0.5
 
 
 IMAGE, MASK = {"image": torch.float32}, {"mask?": torch.float32}
@@ -111,6 +157,30 @@ def test_what_does_not_fit_a_plugin_is_an_error_at_once(inputs, attributes, mess
         table_for(Blur, plugin("Blur", inputs=inputs, outputs=outputs, attributes=attributes))
 
 
-def test_attributes_have_types():
-    with pytest.raises(ValueError, match="attribute 'taps' is None; give a default, or its type"):
-        plugin("Blur", inputs={}, outputs={}, attributes={"taps": None})
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"attributes": {"taps": None}}, "attribute 'taps' is None; give a default, or its type"),
+        ({"attributes": {"taps": {}}}, "attribute 'taps' is {}; give a default, or its type"),
+        ({"attributes": {"taps": [1, "x"]}}, "attribute 'taps' is [1, 'x']; give a default, or its type"),
+        ({"attributes": {"image": float}}, "'image' is an input and an attribute"),
+        ({"attributes": {"mask": float}, "inputs": MASK}, "'mask?' is an input and an attribute"),
+        ({"attributes": {"plugin_version": "7"}}, "'plugin_version' is written for every plugin; give it as version=..."),
+        ({"version": 2}, "version must be text, which TensorRT reads, not 2"),
+        ({"namespace": None}, "namespace must be text, which TensorRT reads, not None"),
+        (
+            {"inputs": {"image": "float"}},
+            "the type of 'image' is 'float'; give an element type, or the name of one of type_sets (none)",
+        ),
+        (
+            {"outputs": {"y": "Q"}, "type_sets": {"T": [torch.float32]}},
+            "the type of 'y' is 'Q'; give an element type, or the name of one of type_sets ('T')",
+        ),
+        ({"inputs": {"image": [torch.float32]}}, "the type of 'image' is [torch.float32]"),
+        ({"name": ""}, "'TRT::' has no name"),
+    ],
+)
+def test_a_plugin_that_cannot_be_is_an_error_at_once(changes, message):
+    declared = {"name": "Blur", "inputs": IMAGE, "outputs": {"y": torch.float32}, **changes}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        plugin(declared.pop("name"), **declared)

@@ -43,7 +43,7 @@ DYNAMIC = {0: BOXES, 1: BOXES}
 
 def efficient(label, args, others, dynamic=DYNAMIC, **options):
     return OpCase(
-        "efficient_nms",
+        "exporter_plugin_tensorrt::efficient_nms",
         lambda boxes, scores, anchors=None: efficient_nms(boxes, scores, anchors, **options),
         args,
         OPSETS,
@@ -57,7 +57,7 @@ def efficient(label, args, others, dynamic=DYNAMIC, **options):
 
 def batched(label, args, others, axes=DYNAMIC, emits="TRT::BatchedNMSDynamic_TRT", **options):
     return OpCase(
-        "batched_nms",
+        "exporter_plugin_tensorrt::batched_nms",
         lambda boxes, scores: batched_nms(boxes, scores, **options),
         args,
         OPSETS,
@@ -214,6 +214,15 @@ def test_anchors_by_hand():
         (batched("", shared(1, 9, 3), (), DYNAMIC, dynamic=False), "BatchedNMS_TRT needs to know the number of boxes"),
         (batched("", shared(1, 9, 3), (), top_k=5000), "topK up to 4096, and a keepTopK up to that, not 5000 and 100"),
         (batched("", shared(1, 9, 3), (), top_k=5), "not 5 and 100"),
+        (batched("", shared(1, 9, 3), (), keep_top_k=0), "at least one detection, so that keep_top_k cannot be 0"),
+        (batched("", shared(1, 9, 3), (), background_class=3), "background_class is 3, which is none of the 3 classes"),
+        (batched("", shared(1, 9, 3), (), iou_threshold=2.0), "BatchedNMS takes an iou_threshold above 0 and up to 1, not 2.0"),
+        (efficient("", detections(1, 9, 3), (), iou_threshold=0.0), "an iou_threshold above 0 and up to 1, not 0.0"),
+        (efficient("", detections(1, 9, 3), (), max_output_boxes=0), "so that max_output_boxes cannot be 0"),
+        (efficient("", detections(1, 9, 3), (), background_class=9), "background_class is 9, which is none of the 3 classes"),
+        (efficient("", detections(1, 9, 3), (), background_class=-2), "background_class is -2"),
+        (efficient("", detections(1, 9, 3), (), box_coding=7), "a box_coding of 0 .* or 1 .*, not 7"),
+        (efficient("", detections(1, 9, 3), (), score_threshold=-1.0), "a score_threshold from 0 on, not -1.0"),
         (efficient("", tuple(item.double() for item in detections(1, 9, 3)), ()), r"EfficientNMS_TRT \(TRT 1\) takes no double"),
     ],
 )
@@ -259,6 +268,7 @@ def test_roi_align(case, opset, capture, exporter):
     fits(node, roi_align.ROI_ALIGN)
 
 
+@pytest.mark.isolated_plugins("tensorrt", "torchvision")
 def test_roi_align_is_left_to_others_unless_preferred(exporter):
     result = exporter.export(ROI_CASES[0], 13)
     assert set(result.model.opset_imports) == {""}

@@ -47,18 +47,19 @@ def deform_conv2d(
     taps = kernel_h * kernel_w
     out_h, out_w = shapes.size(g, offset, 2), shapes.size(g, offset, 3)
     # [N, offset group, tap, y or x, position]
-    offsets = g.op("Reshape", offset, [0, offset_groups, taps, 2, -1])
+    positions = sampling.pixels(g, offset)
+    offsets = sampling.split_channels(g, offset, [offset_groups, taps, 2], positions)
     tap = torch.arange(taps)
     grid_y, grid_x = _grid(g, out_h, out_w, stride_h, stride_w)
     y = _sample(g, offsets, 0, grid_y, tap // kernel_w * dilation_h - pad_h)
     x = _sample(g, offsets, 1, grid_x, tap % kernel_w * dilation_w - pad_w)
-    scale = g.op("Reshape", mask, [0, offset_groups, taps, -1]) if use_mask else None
+    scale = sampling.split_channels(g, mask, [offset_groups, taps], positions) if use_mask else None
     sampled = _interpolate(g, input, y, x, scale, offset_groups)
 
     # [N, offset group, tap, position, channel] to [N, group, channel and tap, position], the order of the weights
     channels, out_channels = _known(g, input, 1), _known(g, weight, 0)
     sampled = emit.transpose(g, sampled, [0, 1, 4, 2, 3])
-    sampled = g.op("Reshape", sampled, [0, groups, channels // groups * taps, -1])
+    sampled = sampling.split_channels(g, sampled, [groups, channels // groups * taps], positions)
     kernels = emit.reshape(g, weight, [groups, out_channels // groups, channels // groups * taps])
     result = g.op("MatMul", kernels, sampled)
     result = emit.reshape(g, result, [shapes.size(g, input, 0), out_channels, out_h, out_w])
@@ -106,13 +107,13 @@ def _interpolate(g: GraphContext, x: Value, y: Value, columns: Value, scale: Val
     channels = _known(g, x, 1) // offset_groups
     height, width = shapes.size(g, x, 2), shapes.size(g, x, 3)
     # every offset group has its own rows: [N, offset group, H, W] rows of the group's channels
-    rows = emit.transpose(g, g.op("Reshape", x, [0, offset_groups, channels, -1]), [0, 1, 3, 2])
+    count = sampling.pixels(g, x)
+    rows = emit.transpose(g, sampling.split_channels(g, x, [offset_groups, channels], count), [0, 1, 3, 2])
     rows = emit.reshape(g, rows, [-1, channels])
-    pixels = shapes.scalar(g, shapes.multiply(g, height, width))
     image = emit.unsqueeze(g, emit.arange(g, 0, shapes.size(g, x, 0)), [1, 2, 3])
     image = g.op("Mul", image, g.constant(offset_groups, dtype=torch.int64))
     image = g.op("Add", image, g.constant(torch.arange(offset_groups).reshape(1, -1, 1, 1)))
-    base = g.op("Mul", image, pixels)
+    base = g.op("Mul", image, shapes.scalar(g, count))
 
     parts = []
     for row, row_weight in _neighbours(g, y, height):

@@ -50,6 +50,18 @@ def column(g: GraphContext, x: Value, index: int) -> Value:
     return g.op("Gather", x, g.constant(index, dtype=torch.int64), axis=1)
 
 
+def pixels(g: GraphContext, x: Value) -> Size:
+    """Returns the number of positions of ``x[N, C, H, W]``, ``H * W``. Added in 0.1."""
+    return shapes.multiply(g, shapes.size(g, x, 2), shapes.size(g, x, 3))
+
+
+def split_channels(g: GraphContext, x: Value, sizes: Sequence[Size], count: Size) -> Value:
+    """Returns ``x[N, C, ...]`` as ``[N, *sizes, count]``, of which there are `count` positions. Added in 0.1."""
+    # -1 is the number of images: for any other axis Reshape cannot tell it where there are none (and ONNX Runtime's optimizer
+    # writes it for the only size that is computed, unless it is there already)
+    return g.op("Reshape", x, shapes.vector(g, [-1, *sizes, count]))
+
+
 def rows_of_pixels(g: GraphContext, x: Value, bins: tuple[int, int] | None = None) -> Value:
     """Returns ``x[N, C, H, W]`` as one row of channels a pixel, for Gather. Added in 0.1.
 
@@ -63,7 +75,7 @@ def rows_of_pixels(g: GraphContext, x: Value, bins: tuple[int, int] | None = Non
     if bins is None:
         return emit.reshape(g, emit.transpose(g, x, [0, 2, 3, 1]), [-1, channels])
     count = shapes.simplify(shapes.divide(g, channels, bins[0] * bins[1]))
-    split = g.op("Reshape", x, shapes.vector(g, [0, count, bins[0] * bins[1], -1]))
+    split = split_channels(g, x, [count, bins[0] * bins[1]], pixels(g, x))
     return emit.reshape(g, emit.transpose(g, split, [0, 2, 3, 1]), [-1, count])
 
 
@@ -72,13 +84,13 @@ def first_rows(g: GraphContext, x: Value, batch: Value, bins: tuple[int, int] | 
 
     It has the shape ``[K, 1, 1, 1, 1]`` or, with `bins`, ``[K, PH, PW, 1, 1]``.
     """
-    pixels = shapes.scalar(g, shapes.multiply(g, shapes.size(g, x, 2), shapes.size(g, x, 3)))
+    count = shapes.scalar(g, pixels(g, x))
     image = emit.unsqueeze(g, int64(g, batch), [1, 2, 3, 4])
     if bins is not None:
-        count = bins[0] * bins[1]
-        inner = g.constant(torch.arange(count).reshape(1, bins[0], bins[1], 1, 1))
-        image = g.op("Add", g.op("Mul", image, g.constant(count, dtype=torch.int64)), inner)
-    return g.op("Mul", image, pixels)
+        maps = bins[0] * bins[1]
+        inner = g.constant(torch.arange(maps).reshape(1, bins[0], bins[1], 1, 1))
+        image = g.op("Add", g.op("Mul", image, g.constant(maps, dtype=torch.int64)), inner)
+    return g.op("Mul", image, count)
 
 
 def joined_samples(g: GraphContext, x: Value, count: Size) -> Value:

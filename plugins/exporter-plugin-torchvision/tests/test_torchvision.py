@@ -55,6 +55,7 @@ def roi_case(op, call, channels, opsets, label="", emits=(), captures=("trace",)
             (image(3, channels, 11, 9), regions(30, 3, 20)),
             (image(1, channels, 5, 6), regions(0, 1, 5)),
             (image(1, channels, 1, 1), regions(20, 1, 3)),
+            (image(0, channels, 5, 6), regions(0, 1, 5)),
         ]
         if dynamic
         else (),
@@ -91,7 +92,13 @@ def deform_case(opsets, kernel, groups, offset_groups, stride, padding, dilation
         deform_args(2, 11, 13, 0.5, *settings),
         opsets=opsets,
         dynamic={0: {0: "batch", 2: "height", 3: "width"}, 1: sizes, **({2: sizes} if masked else {})} if dynamic else {},
-        others=[deform_args(3, 15, 12, 3, *settings), deform_args(1, 9, 10, 20, *settings)] if dynamic else (),
+        others=[
+            deform_args(3, 15, 12, 3, *settings),
+            deform_args(1, 9, 10, 20, *settings),
+            deform_args(0, 9, 10, 0, *settings),
+        ]
+        if dynamic
+        else (),
         label=label,
         **more,
     )
@@ -296,70 +303,6 @@ EVERY_ROWS, EVERY_IDS = expand(EVERY)
 def test_every_opset(case, opset, capture, exporter):
     native = "NonMaxSuppression" if case.op == "torchvision::nms" and opset >= 10 else None
     exporter.check(dataclasses.replace(case, emits={native}, avoids={"If", "Loop"}) if native else case, opset, capture)
-
-
-# What torchvision builds of these operators and of PyTorch's own
-
-
-def boxes(count):
-    """Corners in order."""
-    corner = torch.rand(count, 2, generator=seeded(count)) * 30
-    return torch.cat([corner, corner + torch.rand(count, 2, generator=seeded(count + 1)) * 20], 1)
-
-
-PAIR = {0: {0: "n"}, 1: {0: "m"}}
-PAIRS = [(boxes(7), boxes(2)), (boxes(1), boxes(30)), (boxes(0), boxes(3)), (boxes(3), boxes(0))]
-
-
-def pair_case(call, label, opsets=(9, 11, 13, NEWEST)):
-    return OpCase(f"torchvision.ops.{label}", call, (boxes(5), boxes(4)), opsets, PAIR, PAIRS, captures=BOTH)
-
-
-def one_case(call, label, opsets=(9, 11, 13, NEWEST), captures=BOTH, **fields):
-    others = [(boxes(9),), (boxes(1),), *([(boxes(0),)] if captures == ("trace",) else [])]
-    return OpCase(f"torchvision.ops.{label}", call, (boxes(5),), opsets, {0: {0: "n"}}, others, captures=captures, **fields)
-
-
-class Pyramid(torch.nn.Module):
-    """RoI align on the level of a pyramid that suits each region."""
-
-    def __init__(self):
-        super().__init__()
-        self.pool = ops.MultiScaleRoIAlign(["fine", "coarse"], 3, 2)
-
-    def forward(self, fine, coarse, regions):
-        return self.pool({"fine": fine, "coarse": coarse}, [regions], [(64, 64)])
-
-
-LEVELS = image(1, 3, 16, 16), image(1, 3, 8, 8)
-BUILT = [
-    *(pair_case(lambda a, b, fmt=fmt: ops.box_iou(a, b, fmt=fmt), f"box_iou-{fmt}") for fmt in ("xyxy", "xywh", "cxcywh")),
-    pair_case(ops.generalized_box_iou, "generalized_box_iou"),
-    pair_case(ops.distance_box_iou, "distance_box_iou"),
-    pair_case(ops.complete_box_iou, "complete_box_iou"),
-    one_case(lambda x: ops.box_convert(ops.box_convert(x, "xyxy", "cxcywh"), "cxcywh", "xywh"), "box_convert"),
-    one_case(ops.box_area, "box_area"),
-    one_case(lambda x: ops.clip_boxes_to_image(x, (20, 25)), "clip_boxes_to_image", captures=("trace",)),
-    one_case(lambda x: ops.remove_small_boxes(x, 6.0), "remove_small_boxes", captures=("trace",)),
-    one_case(
-        lambda x: ops.sigmoid_focal_loss(x / 20, (x > 15).float(), reduction="sum"), "sigmoid_focal_loss", captures=("trace",)
-    ),
-    OpCase(
-        "torchvision.ops.MultiScaleRoIAlign",
-        Pyramid(),
-        (*LEVELS, boxes(9)),
-        (11, 16, 21, NEWEST),
-        {2: {0: "regions"}},
-        [(*LEVELS, boxes(30)), (*LEVELS, boxes(1) * 4)],
-        captures=("trace",),
-    ),
-]
-BUILT_ROWS, BUILT_IDS = expand(BUILT)
-
-
-@pytest.mark.parametrize(("case", "opset", "capture"), BUILT_ROWS, ids=BUILT_IDS)
-def test_what_is_built_of_operators(case, opset, capture, exporter):
-    exporter.check(case, opset, capture)
 
 
 def test_every_operator_of_torchvision_is_known():
