@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
-import torch
 
 from onnx_exporter._builder import Builder
 from onnx_exporter._context import GraphContext
 from onnx_exporter._inference import name_unknown
+from onnx_exporter._lists import copied
 from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue
 from onnx_exporter._values import Value
 from onnx_exporter.helpers import emit
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _FIRST_WITH_UNEQUAL_SHAPES = 11
 _FIRST_WITH_UNKNOWN_RANKS = 13
 _FIRST_WITH_LISTS = 13
-_FIRST_WITH_IDENTITY_OF_LISTS = 14
 
 _COMPARISONS: dict[str, Callable[..., Any]] = {
     "Equal": operator.eq,
@@ -100,13 +99,16 @@ def _drop_unequal_ranks(first: ir.Graph, second: ir.Graph) -> bool:
 
 
 def _hide_unequal_sizes(engine: Engine, test: Value, first: ir.Graph, second: ir.Graph) -> None:
-    """Has a branch give a result by a Reshape to its own shape where inference would give the If a size of one branch."""
+    """Has a branch give a result by a Reshape to its own shape where inference would give the If a size of one branch.
+
+    A symbol is such a size too: ONNX Runtime has values whose sizes have one name share memory.
+    """
     for index, (one, other) in enumerate(zip(first.outputs, second.outputs, strict=True)):
         if one.shape is None or other.shape is None:
             continue
         unequal = [(a, b) for a, b in zip(one.shape, other.shape, strict=True) if a != b]
         for graph, value, sizes in ((first, one, [a for a, _ in unequal]), (second, other, [b for _, b in unequal])):
-            if any(isinstance(size, int) for size in sizes):
+            if any(isinstance(size, int) or size.value is not None for size in sizes):
                 _hide_sizes(engine.builder, graph, index, Value(value), test, runs_if=graph is first)
 
 
@@ -170,13 +172,11 @@ def _own_list(engine: Engine, output: SourceValue, free: set[int]) -> Value:
         output: The list.
         free: Ids of what the block has made and not given yet.
     """
-    value, builder = engine.value(output), engine.builder
-    if id(value.ir) in free or builder.opset >= _FIRST_WITH_IDENTITY_OF_LISTS or value.dtype is None:
+    value = engine.value(output)
+    if id(value.ir) in free or value.dtype is None:
         free.discard(id(value.ir))
         return value
-    item = engine.tensor(torch.zeros(0, dtype=value.dtype))
-    (longer,) = builder.add("SequenceInsert", [value, item], {})
-    return builder.add("SequenceErase", [longer], {})[0]
+    return copied(engine.builder, value)
 
 
 def _join_types(engine: Engine, value: Value, first: Value, second: Value) -> None:

@@ -46,7 +46,8 @@ class _Loop:
 
     def convert(self) -> Sequence[Value] | None:
         if any(value.type.is_list for value in self._carried) and self._engine.builder.opset < _FIRST_WITH_LISTS:
-            reason = f"it carries a list whose length the data decide, which Loop can from opset {_FIRST_WITH_LISTS} on"
+            what = self._node.attributes.get("computes", "it carries")
+            reason = f"{what} a list whose length the data decide, which Loop can from opset {_FIRST_WITH_LISTS} on"
             self._engine.failures.note(self._node, [reason])
             return None
         initial = [self._typed(value, inner) for value, inner in zip(self._node.arguments["carried"], self._carried, strict=True)]

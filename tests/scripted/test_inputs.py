@@ -298,3 +298,24 @@ def test_a_transformer_with_a_mask() -> None:
     other[2, 0] = float("-inf")
     args = [(source, target, {"tgt_mask": mask}) for mask in (causal, other)]
     check(model, args[0], args[1])
+
+
+def _innermost(x: Tensor) -> Tensor:
+    return x * 2
+
+
+def _inner(x: Tensor) -> Tensor:
+    return _innermost(x) + 1
+
+
+def _calls_of_calls(x: Tensor) -> Tensor:
+    return _inner(x) - 3
+
+
+def test_calls_of_calls_after_an_unoptimised_run() -> None:
+    """Which leaves the calls inside the functions that a function calls."""
+    model = torch.jit.script(_calls_of_calls)
+    with torch.jit.optimized_execution(False):
+        model(torch.ones(2))
+        export(model, (torch.ones(2),), verify=True)
+    export(model, (torch.ones(2),), verify=True)

@@ -82,8 +82,9 @@ def validity_of(program: torch.export.ExportedProgram, axes: Sequence[tuple[str,
                 reported[name] = _meet(reported.get(name, (0, None)), found)
                 places.setdefault(name, []).append(condition.place)
         elif not condition.of_operator and (is_single or not _is_implied(condition.expression, symbols)):
-            text = _text(condition.expression.xreplace({symbol: sympy.Symbol(names[symbol]) for symbol in symbols}))
-            notes.append(f"torch.export holds only where {text}{_at([condition.place])}")
+            named = condition.expression.xreplace({symbol: sympy.Symbol(names[symbol]) for symbol in symbols})
+            if named != sympy.true:  # two axes of one name have one size
+                notes.append(f"torch.export holds only where {_text(named)}{_at([condition.place])}")
     told = [f"torch.export holds for {_words(name, limits)} only{_at(places[name])}" for name, limits in reported.items()]
     limited = {name: limits for name, limits in ranges.items() if limits != (0, None)}
     return limited, list(dict.fromkeys(told + notes))
@@ -198,5 +199,5 @@ def _text(condition: Any) -> str:
 
 
 def _at(places: Sequence[str]) -> str:
-    known = list(dict.fromkeys(place for place in places if place))
+    known = list(dict.fromkeys(place for place in places if place and not place.startswith("<")))  # not in generated code
     return f" ({', '.join(known)})" if known else ""

@@ -15,7 +15,7 @@ import torch
 from onnx_exporter._frontends._script_forms import form_of, form_of_item, forms_in, map_leaves, merge, parts
 from onnx_exporter._frontends._script_join import as_leaf, element_of, list_of
 from onnx_exporter._frontends._script_values import Abstract, CannotJoin, Chain, ListValue, Run, leaves
-from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceType, SourceValue
+from onnx_exporter._source.graph import Dim, Location, SourceGraph, SourceNode, SourceType, SourceValue
 
 if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
@@ -144,10 +144,17 @@ def joined(interpreter: Interpreter, chain: Chain, dim: int, place: Location, *,
     if not isinstance(chain.elements, SourceValue):
         raise CannotJoin("elements that are no tensors are joined")
     kind = chain.elements.type
-    rank = None if kind.rank is None else kind.rank + stacks
     arguments = {"self": chain.elements, "dim": dim, "stacks": stacks}
-    shape = None if rank is None else (None,) * rank
+    shape = None if kind.shape is None else _joined_shape(kind.shape, dim, stacks=stacks)
     return _node(interpreter, "prim::ListJoin", arguments, SourceType(kind.dtype, shape), place)
+
+
+def _joined_shape(shape: Sequence[Dim], dim: int, *, stacks: bool) -> tuple[Dim, ...]:
+    """What is known of all elements is known of what they are joined to, but along the axis along which they are."""
+    sizes = [size if isinstance(size, int) else None for size in shape]
+    axis = dim % (len(sizes) + stacks) if sizes or stacks else 0
+    sizes[axis : axis if stacks else axis + 1] = [None]
+    return tuple(sizes)
 
 
 def concatenated(interpreter: Interpreter, first: Chain, second: Chain, place: Location) -> Chain:
@@ -195,7 +202,8 @@ def _extended(
     results = [SourceValue("", kind) for kind in kinds]
     body = SourceGraph([index, *begin], nodes, [as_leaf(True), *leaves(end)])
     arguments = {"max_trip_count": count, "condition": True, "carried": leaves(target)}
-    interpreter.nodes.append(SourceNode("prim::Loop", "", arguments, results, place, [body], {"scans": 0}))
+    computes = "a loop goes through the elements, to make"
+    interpreter.nodes.append(SourceNode("prim::Loop", "", arguments, results, place, [body], {"scans": 0, "computes": computes}))
     return made_of(form, results)
 
 

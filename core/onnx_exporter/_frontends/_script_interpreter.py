@@ -364,10 +364,17 @@ class Interpreter:
         return Location(module)
 
 
+_DEEPEST = 100
+"""How deep calls of functions are inlined."""
+
+
 def inlined(graph: Any) -> Any:
     """Returns a copy of a TorchScript graph, with the functions and modules that it calls inlined."""
     copy = graph.copy()
-    torch._C._jit_pass_inline(copy)
+    for _ in range(_DEEPEST):
+        torch._C._jit_pass_inline(copy)
+        if not copy.findAllNodes("prim::CallFunction"):
+            break  # of a function that has run unoptimised PyTorch inlines one level at a time
     return copy
 
 

@@ -77,6 +77,8 @@ def join(first: Abstract, second: Abstract, leaf: Leaf, lists: Lists | None = No
         return leaf(as_leaf(first), as_leaf(second))
     if isinstance(first, SourceValue) and isinstance(second, SourceValue) and not (is_number(first) or is_number(second)):
         return leaf(first, second)
+    if isinstance(first, str) and isinstance(second, str):
+        raise CannotJoin(f"a text is {first!r} or {second!r}, depending on the data: keep a number for it")
     raise CannotJoin(f"{describe(first)} or {describe(second)}, depending on the data")
 
 
