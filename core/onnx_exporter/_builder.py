@@ -179,10 +179,9 @@ class Builder:
 
     # Values
 
-    def input(self, name: str, dtype: ir.DataType, shape: Sequence[Dim] | None, *, is_optional: bool = False) -> Value:
-        """Adds a graph input, which if `is_optional` need not be given."""
+    def input(self, name: str, kind: ir.TypeProtocol, shape: Sequence[Dim] | None) -> Value:
+        """Adds a graph input of a type; the shape is that of a tensor in it."""
         self.reserve(name)
-        kind = ir.OptionalType(ir.TensorType(dtype)) if is_optional else ir.TensorType(dtype)
         return Value(ir.Value(name=name, type=kind, shape=None if shape is None else ir.Shape(shape)))
 
     def constant(self, array: np.ndarray[Any, Any], *, is_number: bool = False) -> Value:

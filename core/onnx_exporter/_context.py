@@ -272,7 +272,9 @@ class Subgraph:
     ) -> None:
         self._builder = builder
         self._origin = origin
-        self.inputs = tuple(builder.input(builder.unique(name), dtypes.to_onnx(dtype), shape) for name, dtype, shape in inputs)
+        self.inputs = tuple(
+            builder.input(builder.unique(name), ir.TensorType(dtypes.to_onnx(dtype)), shape) for name, dtype, shape in inputs
+        )
         self.outputs: Sequence[Value] = ()
         self.graph: ir.Graph | None = None
 

@@ -102,13 +102,16 @@ def convert(
     engine = Engine(plugin_set.registry, builder, fallback, inlines_functions=inlines_functions)
     graph_inputs = []
     for source in graph.inputs:
-        assert source.type.dtype is not None and source.type.shape is not None
-        dims = [dim if isinstance(dim, int) else builder.symbol(dim or "") for dim in source.type.shape]
+        kind = source.type
+        assert kind.dtype is not None
+        dims = None if kind.shape is None else [_dim(builder, dim) for dim in kind.shape]
         try:
-            dtype = dtypes.to_onnx(source.type.dtype)
+            onnx_type: ir.TypeProtocol = ir.TensorType(dtypes.to_onnx(kind.dtype))
         except ValueError as error:
             raise ArgumentError(f"input {source.name!r}: {error}") from None
-        value = engine.env[source] = builder.input(source.name, dtype, dims, is_optional=source.type.is_optional)
+        if kind.is_optional or kind.is_list:
+            onnx_type = ir.OptionalType(onnx_type) if kind.is_optional else ir.SequenceType(onnx_type)
+        value = engine.env[source] = builder.input(source.name, onnx_type, dims)
         graph_inputs.append(value)
     engine.failures.optional_inputs = [source.name for source in graph.inputs if source.type.is_optional]
     # Before any node, so that no node takes a weight's name.
@@ -132,6 +135,13 @@ def convert(
             f"custom_opsets names {', '.join(map(repr, unused))}, of which the model uses no operator; left out",
         )
     return model
+
+
+def _dim(builder: Builder, dim: int | str | None) -> int | ir.SymbolicDim:
+    """A size of an input; None where the elements of a sequence need not have one size."""
+    if isinstance(dim, int):
+        return dim
+    return ir.SymbolicDim(None) if dim is None else builder.symbol(dim)
 
 
 def _check_dtypes(graph: SourceGraph, output_names: Sequence[str], opset: int) -> None:

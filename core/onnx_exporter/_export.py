@@ -50,6 +50,7 @@ def export(
     producer_name: str | None = None,
     metadata_props: Mapping[str, str] | None = None,
     autograd_inlining: bool = True,
+    sequence_inputs: bool = True,
     report: bool | str | os.PathLike[str] = False,
     progress: Callable[[str], None] | None = None,
     **foreign: Any,
@@ -95,8 +96,8 @@ def export(
             ``"no:*"`` all that are not named. The path of a ``.py`` file, an `OpTable` or an object with hooks takes part in
             this export only. A file ``onnx_exporter_plugins.py`` beside the running script takes part by itself.
         prefer: Plugins that go first, in this order, and may replace built-in operators.
-        verify: Whether to run the file under ONNX Runtime and compare with PyTorch, also at other sizes.
-        verify_args: Further arguments (each like `args`) to verify with, in place of sizes made up.
+        verify: Whether to run the file under ONNX Runtime and compare with PyTorch, also on other values and at other sizes.
+        verify_args: Further arguments (each like `args`) to verify with, in place of values and sizes made up.
         rtol: Relative tolerance of the comparison; by element type unless given.
         atol: Absolute tolerance of the comparison; by element type unless given.
         custom_op_libraries: What verification needs for custom operators: shared libraries for ONNX Runtime, or classes that
@@ -106,6 +107,8 @@ def export(
         metadata_props: Further ``metadata_props`` of the file.
         autograd_inlining: Whether an ``autograd.Function`` that nobody converts is replaced by the operators of its
             ``forward``; without it such a function is an unsupported operator.
+        sequence_inputs: Whether a parameter ``List[Tensor]`` of a scripted model is one input, a sequence of any length, from
+            opset 11 on; without it there is an input for each tensor that the example has in the list.
         report: True writes a Markdown report of the export beside `f` (or to the current folder), also of one that
             fails; a path says where.
         progress: Called with the name of each stage as it starts.
@@ -152,6 +155,7 @@ def export(
         "producer_name": producer_name,
         "metadata_props": metadata_props,
         "autograd_inlining": autograd_inlining,
+        "sequence_inputs": sequence_inputs,
         "report": report,
         "progress": progress,
     }
@@ -159,6 +163,6 @@ def export(
     return run_export(model, args, kwargs, f, options)
 
 
-def input_names_of(model: Any, args: Any, input_names: Sequence[str] | None = None) -> list[str]:
-    """Returns the names that the inputs of a model will have in the file."""
-    return [item.name for item in inputs_of(module_of(model), args, None, Options(input_names=input_names)).tensors]
+def input_names_of(model: Any, args: Any, input_names: Sequence[str] | None = None, **options: Any) -> list[str]:
+    """Returns the names that the inputs of a model will have in the file, given further options that decide them."""
+    return [item.name for item in inputs_of(module_of(model), args, None, Options(input_names=input_names, **options)).tensors]

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from onnx_exporter._builder import Builder, own_origin
 from onnx_exporter._dims import is_anonymous
 from onnx_exporter._inference import is_misjudged
+from onnx_exporter._lists import copied
 from onnx_exporter._nodes import with_inner
 from onnx_exporter._values import Value
 from onnx_exporter._version import OWN_DISTRIBUTION
@@ -103,7 +104,7 @@ def _name_outputs(builder: Builder, inputs: Sequence[Value], outputs: Sequence[V
             value.ir.name = name
             results.append(value.ir)
         else:
-            (copy,) = builder.add("Identity", [value], {}, fold=False)
+            copy = copied(builder, value)
             copy.ir.name = name
             results.append(copy.ir)
     return results

@@ -110,6 +110,8 @@ def is_misjudged(node: ir.Node, version: int) -> bool:
 
 def name_unknown(value: Value, builder: Builder, *, from_data: bool = False) -> None:
     """Gives each unknown size a symbol of its own, so that it can be recognised when it is used again."""
+    if isinstance(value.ir.type, ir.SequenceType):
+        return  # each element may have another size
     shape = value.ir.shape
     if shape is not None and any(_is_unknown(dim) for dim in shape.dims):
         fresh = builder.symbols.fresh

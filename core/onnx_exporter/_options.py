@@ -58,6 +58,7 @@ class Options:
     producer_name: str | None = None
     metadata_props: Any = None
     autograd_inlining: bool = True
+    sequence_inputs: bool = True
     report: bool | str | os.PathLike[str] = False
     progress: Callable[[str], None] | None = None
     settled: frozenset[str] = frozenset()
@@ -148,7 +149,7 @@ class Options:
         self._check_verification()
 
     def _check_flags(self) -> None:
-        for name in ("export_params", "do_constant_folding", "autograd_inlining"):
+        for name in ("export_params", "do_constant_folding", "autograd_inlining", "sequence_inputs"):
             if not isinstance(getattr(self, name), bool):
                 raise ArgumentError(f"{name} is {getattr(self, name)!r}; it must be True or False")
         for name in ("verbose", "keep_initializers_as_inputs", "external_data"):

@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +20,12 @@ from onnx_exporter._convert import convert, purify
 from onnx_exporter._frontends._compiled import original_of
 from onnx_exporter._frontends._dynamic import common_range
 from onnx_exporter._frontends._inputs import ModelInputs, model_inputs, split_args
+from onnx_exporter._frontends._script_sequences import (
+    can_be_sequence,
+    hints_about_lengths,
+    sequences_in,
+    warn_of_fixed_lengths,
+)
 from onnx_exporter._frontends.captured import Captured
 from onnx_exporter._frontends.script import Scripted, capture_script
 from onnx_exporter._local_functions import select_modules
@@ -93,10 +100,13 @@ class _Export:
         options = self.options
         self.stage("capturing")
         inputs = inputs_of(self.module, args, kwargs, options)
-        captured, inputs = self._capture(inputs)
-        self.operators = operators_of(captured.graph)
-        self.stage("converting")
-        model = self._convert(captured)
+        if isinstance(self.module, Scripted) and options.sequence_inputs:
+            warn_of_fixed_lengths(self.module.lists_in(inputs), inputs, options.opset)
+        with hints_about_lengths(inputs):
+            captured, inputs = self._capture(inputs)
+            self.operators = operators_of(captured.graph)
+            self.stage("converting")
+            model = self._convert(captured)
         warn_about(captured, is_dynamic=inputs.is_dynamic)
         self._describe(model, inputs)
         if options.verbose:
@@ -230,8 +240,17 @@ def _users_module(module: Any) -> Any:
     return module.forward if isinstance(module, _FunctionModule) else module
 
 
-def inputs_of(module: Any, args: Any, kwargs: Mapping[str, Any] | None, options: Options) -> ModelInputs:
+def inputs_of(
+    module: Any, args: Any, kwargs: Mapping[str, Any] | None, options: Options, *, may_be_empty: bool = False
+) -> ModelInputs:
     """Returns the tensors among the example arguments, with names and dynamic axes.
+
+    Args:
+        module: The model.
+        args: Its arguments, as `export` takes them.
+        kwargs: Its keyword arguments.
+        options: The rest of what `export` takes.
+        may_be_empty: Whether a list without elements is a sequence too, although nothing tells its element type.
 
     Raises:
         ArgumentError: If the arguments do not fit, or a name or axis is wrong.
@@ -243,9 +262,17 @@ def inputs_of(module: Any, args: Any, kwargs: Mapping[str, Any] | None, options:
         if options.dynamic_shapes is not None:
             raise ArgumentError("dynamic_shapes of an ExportedProgram are fixed; give them to torch.export.export")
         return inputs_of_program(module, positional or None, named, options.input_names, options.dynamic_axes)
+    lists: list[str] = []
     if isinstance(module, Scripted):
         positional, named = module.tensors(positional, named)
-    inputs = model_inputs(module.forward, positional, named, options.input_names, options.dynamic_axes, options.dynamic_shapes)
+        lists = sequences_in(module.lists, options.opset) if options.sequence_inputs else []
+    split = partial(
+        model_inputs, module.forward, positional, named, options.input_names, options.dynamic_axes, options.dynamic_shapes
+    )
+    inputs = split(lists)
+    unfit = {item.parameter for item in inputs.tensors if item.elements is not None and not can_be_sequence(item)}
+    if unfit and not may_be_empty:
+        inputs = split([name for name in lists if name not in unfit])
     for kind in inputs.opaque:
         warn(
             f"args holds a {kind}, whose tensors are baked into the file; pass them as arguments, or register the class "

@@ -77,7 +77,9 @@ def _path_of(report: bool | str | os.PathLike[str], f: Any) -> Path | None:
 
 
 def _type_of(value: ir.Value) -> str:
-    return f"optional {value.dtype}" if isinstance(value.type, ir.OptionalType) else str(value.dtype)
+    prefix = "optional " if isinstance(value.type, ir.OptionalType) else ""
+    prefix += "sequence of " if isinstance(value.type, ir.SequenceType) else ""
+    return f"{prefix}{value.dtype}"
 
 
 def _of_result(result: ExportResult) -> list[str]:

@@ -13,7 +13,7 @@ import torch.utils._pytree as pytree
 
 from onnx_exporter import _verify_runtime
 from onnx_exporter._comparison import Comparison, ComparisonRun, compare_output
-from onnx_exporter._frontends._inputs import ModelInputs
+from onnx_exporter._frontends._inputs import Given, ModelInputs
 from onnx_exporter._frontends._state import unchanged_state
 from onnx_exporter._verify_inputs import (
     Ranges,
@@ -21,11 +21,16 @@ from onnx_exporter._verify_inputs import (
     Symbols,
     Tensors,
     alternative_tensors,
+    flat,
     label_of,
+    mapped,
+    regrouped,
     resized,
     sizes_of,
+    tensors_in,
     without_optional,
 )
+from onnx_exporter._verify_lengths import other_lengths
 from onnx_exporter._verify_runtime import Output
 from onnx_exporter._verify_values import are_as_finite, fresh_values
 from onnx_exporter.errors import ArgumentError, VerificationError
@@ -57,7 +62,7 @@ def verify_file(
     random state as they were. With inputs of fixed sizes there is one more run with other values that PyTorch accepts. With
     dynamic axes there are two more runs, at larger and at smaller sizes that
     PyTorch accepts; if it accepts none, the comparison carries a warning. With optional inputs there are runs without
-    each of them and without all of them, as far as PyTorch accepts that.
+    each of them and without all of them, with sequences runs with more, fewer and no elements, as far as PyTorch accepts that.
 
     Args:
         path: The file.
@@ -87,7 +92,7 @@ def verify_file(
     _check_names(runner, [*(item.name for item in inputs.tensors), *(weights or {})], output_names)
     judge = _Judge(runner, inputs, weights or {}, output_names, rtol, atol)
 
-    traced = [item.tensor for item in inputs.tensors]
+    traced = [item.example for item in inputs.tensors]
     expected = eager(traced)
     runs = [judge(AS_TRACED, traced, expected)]
     warnings: list[str] = []
@@ -103,7 +108,11 @@ def verify_file(
                 raise ArgumentError(f"{notes[-1]}; give other arguments (verify_args) that the model accepts")
             runs.append(judge(label, tensors, results))
     elif other_sizes:
-        others = [_other_values(eager, inputs, expected, seed, notes), _without_optional(eager, inputs, warnings, notes)]
+        others = [
+            _other_values(eager, inputs, expected, seed, notes),
+            _without_optional(eager, inputs, warnings, notes),
+            _other_lengths(eager, inputs, seed, warnings, notes),
+        ]
         if inputs.is_dynamic:
             others.append(_other_sizes(eager, inputs, ranges, seed, warnings, notes))
         for run in itertools.chain(*others):
@@ -144,21 +153,23 @@ class _Eager:
         self._flatten = flatten
 
     def __call__(self, tensors: Tensors) -> list[Output]:
-        args, kwargs = self._inputs.rebuild([None if tensor is None else tensor.detach().clone() for tensor in tensors])
+        args, kwargs = self._inputs.rebuild([None if given is None else mapped(_copy, given) for given in tensors])
         with torch.no_grad(), unchanged_state(self._model), _unchanged_random_state(tensors):
             # Cloned, since an output may be a buffer, which is restored now.
             return [_cloned(output) for output in self._flatten(self._model(*args, **kwargs))]
 
 
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone()
+
+
 def _cloned(output: Output) -> Output:
-    if isinstance(output, list):
-        return [item.clone() for item in output]
-    return None if output is None else output.clone()
+    return None if output is None else mapped(torch.clone, output)
 
 
 @contextlib.contextmanager
 def _unchanged_random_state(tensors: Tensors) -> Iterator[None]:
-    devices = sorted({tensor.get_device() for tensor in tensors if tensor is not None and tensor.is_cuda})
+    devices = sorted({tensor.get_device() for tensor in flat(tensors) if tensor.is_cuda})
     with torch.random.fork_rng(devices=devices):
         yield
 
@@ -187,7 +198,7 @@ class _Judge:
         if len(expected) != len(self._names):
             error = f"PyTorch gives {len(expected)} outputs, and the file {len(self._names)} ({', '.join(self._names)})"
             return ComparisonRun(label, sizes, (), error)
-        feeds: dict[str, torch.Tensor | None] = dict(self._weights)
+        feeds: dict[str, Given | None] = dict(self._weights)
         feeds |= {item.name: tensor for item, tensor in zip(self._inputs.tensors, tensors, strict=True)}
         try:
             actual = self._runner.run(feeds)
@@ -212,11 +223,6 @@ def _names_in(name: str, output: Output) -> list[str]:
     return [f"{name}[{index}]" for index in range(len(output))] if isinstance(output, list) else [name] * len(tensors_in(output))
 
 
-def tensors_in(output: Output) -> list[torch.Tensor]:
-    """Returns the tensors of an output."""
-    return output if isinstance(output, list) else [] if output is None else [output]
-
-
 def _check_names(runner: _verify_runtime.Runner, input_names: Sequence[str], output_names: Sequence[str]) -> None:
     for kind, names, found in (("inputs", tuple(input_names), runner.inputs), ("outputs", tuple(output_names), runner.outputs)):
         if names != found:
@@ -232,20 +238,39 @@ def _other_values(eager: _Eager, inputs: ModelInputs, expected: list[Output], se
     if all(item.dynamic for item in inputs.tensors):
         return
     refusals: list[str] = []
+    examples = [item.example for item in inputs.tensors]
 
     def attempt(tensors: list[torch.Tensor]) -> list[Output] | None:
-        results = _accepted(eager, OTHER_VALUES, tensors, refusals)
-        return results if results is not None and are_as_finite(_flat(results), _flat(expected)) else None
+        results = _accepted(eager, OTHER_VALUES, regrouped(tensors, examples), refusals)
+        return results if results is not None and are_as_finite(flat(results), flat(expected)) else None
 
-    found = fresh_values([item.tensor.detach() for item in inputs.tensors], attempt, seed)
+    found = fresh_values([tensor.detach() for tensor in flat(examples)], attempt, seed)
     if found is None:
         notes.extend(refusals[-1:])
     else:
-        yield OTHER_VALUES, *found
+        tensors, results = found
+        yield OTHER_VALUES, regrouped(tensors, examples), results
 
 
-def _flat(outputs: list[Output]) -> list[torch.Tensor]:
-    return [item for output in outputs for item in tensors_in(output)]
+def _other_lengths(eager: _Eager, inputs: ModelInputs, seed: int, warnings: list[str], notes: list[str]) -> Iterator[Run]:
+    """Yields sequences of other lengths that PyTorch accepts."""
+    names = [item.name for item in inputs.tensors if item.elements is not None]
+    refusals: list[str] = []
+    is_verified = not names
+    for ways in other_lengths(inputs, seed):
+        for tensors in ways:
+            label = label_of(sizes_of(inputs, tensors))
+            results = _accepted(eager, label, tensors, refusals)
+            if results is not None:
+                is_verified = True
+                yield label, tensors, results
+                break
+    if not is_verified:
+        notes.extend(dict.fromkeys(refusals))
+        warnings.append(
+            f"not verified at another length: {', '.join(names)}; PyTorch refused every length tried (see the notes). "
+            "Give lists of other lengths that the model accepts in alt_args"
+        )
 
 
 def _without_optional(eager: _Eager, inputs: ModelInputs, warnings: list[str], notes: list[str]) -> Iterator[Run]:
@@ -307,12 +332,12 @@ def _other_sizes(
         )
 
 
-def _is_random(eager: _Eager, tensors: Sequence[torch.Tensor], expected: list[Output]) -> bool:
+def _is_random(eager: _Eager, tensors: Tensors, expected: list[Output]) -> bool:
     """Whether PyTorch gives other results when it runs again with the random state moved on."""
     with torch.random.fork_rng(devices=[]):
         torch.rand(1)
         again = eager(tensors)
     if list(map(_form, again)) != list(map(_form, expected)):
         return True
-    pairs = zip(_flat(expected), _flat(again), strict=True)
+    pairs = zip(flat(expected), flat(again), strict=True)
     return not all(compare_output("", one, two).passed for one, two in pairs)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 
-from onnx_exporter._frontends._inputs import InputTensor, ModelInputs, split_args
+from onnx_exporter._frontends._inputs import Given, InputTensor, ModelInputs, split_args
 from onnx_exporter._verify_values import resized_values
 from onnx_exporter.errors import ArgumentError
 
 Sizes = Mapping[str, int]
 """Size of each symbol."""
-Tensors = Sequence[torch.Tensor | None]
-"""A tensor for each input, or None for one that is not given."""
+Tensors = Sequence[Given | None]
+"""A tensor for each input, a list of them for a sequence, or None for one that is not given."""
 Ranges = Mapping[str, tuple[int, int | None]]
 """Least and greatest size of the symbols that are limited; None means no limit."""
 
@@ -53,9 +52,10 @@ class Symbols:
     def __init__(self, inputs: ModelInputs, ranges: Ranges | None = None) -> None:
         self._ranges = ranges or {}
         self.traced: dict[str, int] = {}
-        for item in inputs.tensors:
+        for item in sorted(inputs.tensors, key=lambda item: item.elements is not None):
             for axis, symbol in sorted(item.dynamic.items()):
-                self.traced.setdefault(symbol, item.tensor.shape[axis])
+                if len({tensor.shape[axis] for tensor in tensors_in(item.example)}) == 1:
+                    self.traced.setdefault(symbol, item.tensor.shape[axis])
         self._derived = {}
         for symbol in self.traced:
             expression = _expression(symbol, self.traced)
@@ -185,25 +185,45 @@ def _evaluate(node: ast.AST, sizes: Sizes) -> int:
     return left * right
 
 
-def resized(inputs: ModelInputs, sizes: Sizes, seed: int) -> list[torch.Tensor]:
+def resized(inputs: ModelInputs, sizes: Sizes, seed: int) -> list[Given]:
     """Returns tensors like the examples, with other sizes along the dynamic axes. The same seed gives the same.
 
     Their elements stay in the example's domain, as `_verify_values` understands it.
     """
     generator = torch.Generator().manual_seed(seed)
-    tensors = []
-    for item in inputs.tensors:
-        if not item.dynamic:
-            tensors.append(item.tensor)
-            continue
-        shape = [sizes[item.dynamic[axis]] if axis in item.dynamic else size for axis, size in enumerate(item.tensor.shape)]
-        keeps_columns = item.tensor.dim() - 1 not in item.dynamic
-        tensors.append(resized_values(item.tensor, shape, generator, keeps_columns=keeps_columns))
-    return tensors
+
+    def of_other_size(item: InputTensor, tensor: torch.Tensor) -> torch.Tensor:
+        shape = [sizes.get(item.dynamic.get(axis, ""), size) for axis, size in enumerate(tensor.shape)]
+        return resized_values(tensor, shape, generator, keeps_columns=tensor.dim() - 1 not in item.dynamic)
+
+    return [
+        mapped(functools.partial(of_other_size, item), item.example) if item.dynamic else item.example for item in inputs.tensors
+    ]
 
 
-def alternative_tensors(inputs: ModelInputs, args: Any) -> list[torch.Tensor | None]:
-    """Returns the tensors of other arguments that the caller gives, checked against the traced ones.
+def mapped(function: Callable[[torch.Tensor], torch.Tensor], given: Given) -> Given:
+    """Returns what a function gives for a tensor, or for each in a list."""
+    return [function(tensor) for tensor in given] if isinstance(given, list) else function(given)
+
+
+def tensors_in(given: Given | None) -> list[torch.Tensor]:
+    """Returns the tensors in what is given for an input, or comes of an output."""
+    return given if isinstance(given, list) else [] if given is None else [given]
+
+
+def flat(values: Iterable[Given | None]) -> list[torch.Tensor]:
+    """Returns the tensors in what is given for inputs, or comes of outputs, in order."""
+    return [tensor for given in values for tensor in tensors_in(given)]
+
+
+def regrouped(tensors: Iterable[torch.Tensor], like: Sequence[Given]) -> list[Given]:
+    """Returns tensors as lists where others are in lists."""
+    fresh = iter(tensors)
+    return [mapped(lambda _: next(fresh), given) for given in like]
+
+
+def alternative_tensors(inputs: ModelInputs, args: Any) -> list[Given | None]:
+    """Returns the tensors and lists of other arguments that the caller gives, checked against the traced ones.
 
     Raises:
         ArgumentError: If they are not like the traced arguments but for sizes of dynamic axes, and None for optional inputs.
@@ -216,22 +236,36 @@ def alternative_tensors(inputs: ModelInputs, args: Any) -> list[torch.Tensor | N
         )
     tensors = inputs.in_their_places(positional, named)
     if tensors is None:
-        tensors = [leaf for leaf in pytree.tree_leaves((positional, named)) if isinstance(leaf, torch.Tensor)]
+        tensors = list(inputs.found_in(positional, named))
         if len(tensors) != len(inputs.tensors):
             raise ArgumentError(f"alternative arguments hold {len(tensors)} tensors, but args hold {len(inputs.tensors)}")
-    for item, tensor in zip(inputs.tensors, tensors, strict=True):
-        if tensor is None:
+    for item, given in zip(inputs.tensors, tensors, strict=True):
+        if given is None:
             _check_optional(item)
-            continue
-        wanted = [None if axis in item.dynamic else size for axis, size in enumerate(item.tensor.shape)]
-        fits = len(wanted) == tensor.dim() and all(size in (None, got) for size, got in zip(wanted, tensor.shape, strict=True))
-        if tensor.dtype != item.tensor.dtype or not fits:
-            shape = ["any" if size is None else size for size in wanted]
-            raise ArgumentError(
-                f"alternative argument {item.name!r} must be a {item.tensor.dtype} tensor of shape {shape}, "
-                f"got {tensor.dtype} of shape {list(tensor.shape)}"
-            )
+        elif isinstance(given, list) is (item.elements is None):
+            raise ArgumentError(f"alternative argument {item.name!r} must be a {_kind(item.example)}, got a {_kind(given)}")
+        for index, tensor in enumerate(tensors_in(given)):
+            _check_like(item, tensor, f"{item.name}[{index}]" if isinstance(given, list) else item.name)
     return tensors
+
+
+def _kind(given: Given) -> str:
+    return "list" if isinstance(given, list) else "tensor"
+
+
+def _check_like(item: InputTensor, tensor: torch.Tensor, name: str) -> None:
+    """Checks a tensor that is given for an input, or as an element of a sequence."""
+    if not isinstance(tensor, torch.Tensor):
+        raise ArgumentError(f"alternative argument {name!r} must be a tensor, got {type(tensor).__name__}")
+    sizes = item.sizes
+    fits = sizes is None or len(sizes) == tensor.dim()
+    fits = fits and all(got == size or not isinstance(size, int) for size, got in zip(sizes or (), tensor.shape, strict=False))
+    if tensor.dtype != item.tensor.dtype or not fits:
+        shape = "any" if sizes is None else [size if isinstance(size, int) else "any" for size in sizes]
+        raise ArgumentError(
+            f"alternative argument {name!r} must be a {item.tensor.dtype} tensor of shape {shape}, "
+            f"got {tensor.dtype} of shape {list(tensor.shape)}"
+        )
 
 
 def _check_optional(item: InputTensor) -> None:
@@ -242,12 +276,12 @@ def _check_optional(item: InputTensor) -> None:
         )
 
 
-def without_optional(inputs: ModelInputs) -> list[tuple[str, list[torch.Tensor | None]]]:
+def without_optional(inputs: ModelInputs) -> list[tuple[str, list[Given | None]]]:
     """Returns the examples without each of the optional inputs, and without all of them, each with a label."""
     optional = [item.name for item in inputs.tensors if item.is_optional]
     choices = [[name] for name in optional] + ([optional] if len(optional) > 1 else [])
     return [
-        (f"without {', '.join(names)}", [None if item.name in names else item.tensor for item in inputs.tensors])
+        (f"without {', '.join(names)}", [None if item.name in names else item.example for item in inputs.tensors])
         for names in choices
     ]
 
@@ -258,10 +292,12 @@ def label_of(sizes: Sizes) -> str:
 
 
 def sizes_of(inputs: ModelInputs, tensors: Tensors) -> dict[str, int]:
-    """Returns the size that each symbol has in these tensors."""
+    """Returns the size that each symbol has in these tensors, and the length of each sequence."""
     sizes: dict[str, int] = {}
-    for item, tensor in zip(inputs.tensors, tensors, strict=True):
-        if tensor is not None:
+    for item, given in zip(inputs.tensors, tensors, strict=True):
+        if isinstance(given, list):
+            sizes[f"len({item.name})"] = len(given)
+        elif given is not None:
             for axis, symbol in sorted(item.dynamic.items()):
-                sizes.setdefault(symbol, tensor.shape[axis])
+                sizes.setdefault(symbol, given.shape[axis])
     return sizes

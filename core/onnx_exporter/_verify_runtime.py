@@ -26,6 +26,8 @@ class FileRunError(Exception):
     """The file could not be run on the given inputs."""
 
 
+Feed = torch.Tensor | list[torch.Tensor] | None
+"""What an input of a file is given: a tensor, for a sequence a list, for an optional that is left out None."""
 Output = torch.Tensor | list[torch.Tensor] | None
 """What an output of a file holds: a tensor, of a sequence a list, of an optional that is not there None."""
 
@@ -44,8 +46,8 @@ class Runner(abc.ABC):
     outputs: tuple[str, ...]
 
     @abc.abstractmethod
-    def run(self, feeds: Mapping[str, torch.Tensor | None]) -> list[Output]:
-        """Returns the outputs, given a tensor for each input, or None for one that need not be given.
+    def run(self, feeds: Mapping[str, Feed]) -> list[Output]:
+        """Returns the outputs, given a tensor for each input, a list for a sequence, or None for one that need not be given.
 
         Raises:
             FileRunError: If the file does not run on these inputs.
@@ -142,16 +144,25 @@ class _OnnxRuntimeRunner(Runner):
         self._session = session
         self._refusals = refusals
 
-    def run(self, feeds: Mapping[str, torch.Tensor | None]) -> list[Output]:
-        values = {name: _to_ort(tensor) for name, tensor in feeds.items() if tensor is not None}
+    def run(self, feeds: Mapping[str, Feed]) -> list[Output]:
+        values = {name: _to_python(given) for name, given in feeds.items() if given is not None}
+        takes_tensors = not any(isinstance(value, list) for value in values.values())
         try:
-            if self._gives_tensors:
+            if self._gives_tensors and takes_tensors:
                 results = self._session.run_with_ort_values(list(self.outputs), values)
-            else:  # an OrtValue does not show what is in a sequence
+            else:  # an OrtValue does not show what is in a sequence, and is not made of one
                 return [_from_python(item) for item in self._session.run(list(self.outputs), values)]
         except self._refusals as error:
             raise FileRunError(str(error)) from error
         return [_from_ort(name, value) for name, value in zip(self.outputs, results, strict=True)]
+
+
+def _to_python(given: torch.Tensor | list[torch.Tensor]) -> Any:
+    return [_to_numpy(item) for item in given] if isinstance(given, list) else _to_ort(given)
+
+
+def _to_numpy(tensor: torch.Tensor) -> Any:
+    return np.asarray(tensor.detach().resolve_conj().cpu().numpy(), order="C")
 
 
 def _to_ort(tensor: torch.Tensor) -> Any:
@@ -159,7 +170,7 @@ def _to_ort(tensor: torch.Tensor) -> Any:
 
     dtype = ir.tensor_adapters.from_torch_dtype(tensor.dtype)
     if tensor.dtype in _NUMPY_DTYPES:
-        return OrtValue.ortvalue_from_numpy(np.asarray(tensor.detach().resolve_conj().cpu().numpy(), order="C"))
+        return OrtValue.ortvalue_from_numpy(_to_numpy(tensor))
     bits = np.frombuffer(tensor_data(ir.tensor_adapters.TorchTensor(tensor)), f"u{tensor.element_size()}")
     return OrtValue.ortvalue_from_numpy_with_onnx_type(bits.reshape(tensor.shape), int(dtype))
 
@@ -208,11 +219,8 @@ class _ReferenceRunner(Runner):
                 f"neither ONNX Runtime ({reason}) nor ONNX's reference ({error}) can run the file; export in another dtype {_OFF}"
             ) from error
 
-    def run(self, feeds: Mapping[str, torch.Tensor | None]) -> list[Output]:
-        arrays = {
-            name: None if tensor is None else ir.tensor_adapters.TorchTensor(tensor.detach()).numpy()
-            for name, tensor in feeds.items()
-        }
+    def run(self, feeds: Mapping[str, Feed]) -> list[Output]:
+        arrays = {name: _to_arrays(given) for name, given in feeds.items()}
         try:
             results = self._evaluator.run(None, arrays)
         # The reference's kernels are Python code and raise whatever NumPy raises.
@@ -221,6 +229,12 @@ class _ReferenceRunner(Runner):
         # The reference holds an optional as a list of it, or of None
         unwrapped = [result[0] if name in self._optional else result for name, result in zip(self.outputs, results, strict=True)]
         return [_from_python(result) for result in unwrapped]
+
+
+def _to_arrays(given: Feed) -> Any:
+    if isinstance(given, list):
+        return [_to_arrays(item) for item in given]
+    return None if given is None else ir.tensor_adapters.TorchTensor(given.detach()).numpy()
 
 
 _NUMPY_DTYPES = {

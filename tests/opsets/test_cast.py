@@ -13,6 +13,7 @@ TRACE = ("trace",)
 X = torch.tensor([[-2.7, 0.0, 0.5], [1.5, 2.0, 100.25]])
 INTS = torch.tensor([[1, 0, -3]])
 BATCH = {0: {0: "batch"}}
+torch.manual_seed(0)
 IMAGE = torch.randn(1, 2, 4, 4).bfloat16()
 
 
@@ -61,6 +62,7 @@ CASES = [
         lambda x: F.grid_sample(x, x[..., :2], "nearest", align_corners=False),
         (IMAGE,),
         (16, 20, 28),
+        others=[(IMAGE / 2,)],  # PyTorch rounds places on the way, and others may come to lie beyond a half
         label="bfloat16",
     ),
     OpCase(

@@ -140,7 +140,7 @@ CASES = [
         rtol=1e-2,
         atol=1e-2,
     ),
-    OpCase("aten::local_response_norm", nn.LocalResponseNorm(3), (X,), (7, NEWEST), captures=TRACE),
+    OpCase("aten::avg_pool3d", nn.LocalResponseNorm(3), (X,), (7, NEWEST), captures=TRACE, label="local_response_norm"),
     OpCase("aten::_weight_norm", nn.utils.parametrizations.weight_norm(nn.Linear(7, 4)), (X,), (7, NEWEST), captures=TRACE),
     OpCase(
         "aten::_weight_norm", lambda v, g: torch._weight_norm(v, g, 1), (X[0], torch.randn(1, 5, 1)), captures=TRACE, label="dim"
@@ -165,7 +165,14 @@ CASES = [
             ("_batch_norm_with_update_functional", ()),
         )
     ],
-    OpCase("aten::batch_norm", lambda x: F.batch_norm(x, x, x), (torch.zeros(0),), (7, NEWEST), captures=TRACE, label="empty"),
+    OpCase(
+        "aten::batch_norm",
+        lambda x, y: (F.batch_norm(x, x, x), y + 1),  # an empty result alone shows nothing
+        (torch.zeros(0), torch.ones(2)),
+        (7, NEWEST),
+        captures=TRACE,
+        label="empty",
+    ),
     OpCase("aten::renorm", lambda x: torch.renorm(x, 2, 1, 5.0), (X,), (7, 13, 18), NHW, OTHERS),
     OpCase("aten::renorm", lambda x: torch.renorm(x, 0.5, -1, 900.0), (X,), (7, 18), captures=TRACE, label="half"),
     OpCase("aten::embedding_renorm", renormalized, (torch.tensor([[1, 3], [3, 0]]),), (9, 11, 18), captures=TRACE),

@@ -18,9 +18,7 @@ EXPORT = ("export",)
 
 def row(label, count, opsets=(9, 11, 28), captures=BOTH):
     """A case that computes a number from the two sizes of its input and counts up to it."""
-    return OpCase(
-        f"number::{label}", lambda x: torch.arange(count(*x.shape)) * 1, (X,), opsets, DYNAMIC, OTHERS, captures=captures
-    )
+    return OpCase("", lambda x: torch.arange(count(*x.shape)) * 1, (X,), opsets, DYNAMIC, OTHERS, captures=captures, label=label)
 
 
 CASES = [
@@ -38,17 +36,18 @@ CASES = [
     row("truediv-ceil", lambda a, b: math.ceil(a / 4), captures=EXPORT),
     row("half", lambda a, b: torch.sym_int(a * 0.5), captures=EXPORT),
     OpCase(
-        "number::scale", lambda x: x / x.shape[1] + x * (x.shape[0] ** -0.5), (X,), (7, 13, 28), DYNAMIC, OTHERS, captures=BOTH
+        "", lambda x: x / x.shape[1] + x * (x.shape[0] ** -0.5), (X,), (7, 13, 28), DYNAMIC, OTHERS, captures=BOTH, label="scale"
     ),
-    OpCase("number::sqrt", lambda x: x * torch.sym_sqrt(x.shape[0]), (X,), (7, 28), DYNAMIC, OTHERS, captures=EXPORT),
+    OpCase("", lambda x: x * torch.sym_sqrt(x.shape[0]), (X,), (7, 28), DYNAMIC, OTHERS, captures=EXPORT, label="sqrt"),
     OpCase(
-        "number::swin",
+        "",
         lambda x: torch.nn.functional.pad(x, (0, (4 - x.shape[1] % 4) % 4)),
         (X,),
         (11, 28),
         DYNAMIC,
         OTHERS,
         captures=BOTH,
+        label="swin",
     ),
 ]
 ROWS, IDS = expand(CASES)

@@ -90,7 +90,7 @@ CASES = [
         captures=TRACE,
     ),
     OpCase(
-        "aten::reflection_pad",
+        "aten::pad",
         torch.nn.Sequential(torch.nn.ReflectionPad2d(1), torch.nn.ReplicationPad2d((1, 2, 0, 1)), torch.nn.ZeroPad2d(1)),
         (X[0],),
         captures=TRACE,

@@ -16,7 +16,9 @@ TRACE = ("trace",)
 
 
 def windows(op, opsets, *args, label, x=X, dynamic=NHW, others=OTHERS, captures=TRACE, **options):
-    name = op.__name__
+    name = {"lp_pool2d": "avg_pool2d"}.get(op.__name__, op.__name__)  # in terms of which PyTorch writes it
+    if name.startswith("max_pool") and options.get("return_indices"):
+        name += "_with_indices"
     return OpCase(
         f"aten::{name}", lambda x: op(x, *args, **options), (x,), opsets, dynamic, others, captures=captures, label=label
     )

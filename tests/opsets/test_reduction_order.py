@@ -84,7 +84,7 @@ CASES = [
         captures=TRACE,
         label="inf",
     ),
-    OpCase("aten::diff", lambda x: x.diff(n=2, dim=1), (X,), (7, 10, NEWEST), SIZES, [(torch.randn(3, 4, 7),)]),
+    OpCase("aten::diff", lambda x: x.diff(n=2, dim=1), (X,), (7, 10, NEWEST), SIZES, [(torch.randn(3, 6, 7),)]),
     OpCase(
         "aten::diff", lambda x: x.diff(prepend=x[:, :1], append=x), (INTS.byte(),), (7, NEWEST), captures=TRACE, label="prepend"
     ),

@@ -128,14 +128,14 @@ CASES = [
         label="dilation",
     ),
     row(
-        "aten::max_pool2d",
+        "aten::max_pool2d_with_indices",
         lambda x: functional.max_pool2d(x, 2, 1, 1, return_indices=True),
         torch.randint(-50, 50, (1, 2, 4, 5)),
         opsets=(7, 12, NEWEST),
         label="int64",
     ),
     row(
-        "aten::max_pool2d",
+        "aten::max_pool2d_with_indices",
         lambda x: functional.max_pool2d(x, (2, 3), 2, 1, return_indices=True),
         dynamic=SPACE,
         others=[(WIDE,)],
@@ -153,8 +153,10 @@ CASES = [
     ),
     row(
         "aten::pixel_unshuffle",
-        lambda x: (functional.pixel_unshuffle(x, 2), functional.pixel_shuffle(x, 1), x.reshape(4, 0, 4)),
+        # an empty result alone shows nothing
+        lambda x, y: (functional.pixel_unshuffle(x, 2), functional.pixel_shuffle(x, 1), x.reshape(4, 0, 4), y + 1),
         torch.zeros(1, 0, 4, 4),
+        torch.ones(2),
         opsets=(7, 13, NEWEST),
         label="no_channels",
     ),

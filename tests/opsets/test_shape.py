@@ -205,10 +205,11 @@ CASES = [
     ),
     row(
         "aten::im2col",
-        lambda x: torch.nn.functional.unfold(x, 2),
+        lambda x, y: (torch.nn.functional.unfold(x, 2), y + 1),  # an empty result alone shows nothing
         IMAGE[:0],
+        torch.ones(2),
         dynamic={0: {2: "height", 3: "width"}},
-        others=[(torch.randn(0, *IMAGE.shape[1:-1], 9),)],
+        others=[(torch.randn(0, 8, 5, 9), torch.ones(2))],
         opsets=(9, 13, 14, NEWEST),
         label="none",
     ),

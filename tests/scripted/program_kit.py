@@ -73,3 +73,17 @@ def check(program: Program, opset: int) -> ExportResult:
     missing = program.emits - {node.op_type for node in result.model.graph.all_nodes()}
     assert not missing, f"the file has no {missing}"
     return result
+
+
+def kinds(result: ExportResult) -> dict[str, str]:
+    """The kind of type that each input has, by name: ``"tensor_type"``, ``"sequence_type"``, ``"optional_type"``."""
+    return {item.name: item.type.WhichOneof("value") for item in result.model_proto.graph.input}
+
+
+def scripted(model: nn.Module) -> Any:
+    return torch.jit.script(model.eval())
+
+
+def rows(*counts: int) -> list[torch.Tensor]:
+    """Tensors of so many rows each, of three columns."""
+    return [torch.randn(count, 3) for count in counts]

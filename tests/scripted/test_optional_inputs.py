@@ -10,10 +10,10 @@ import onnxruntime
 import programs_optional as programs
 import pytest
 import torch
-from program_kit import Program, check, row
+from program_kit import Program, check, kinds, row, scripted
 from torch import Tensor, nn
 
-from onnx_exporter import ArgumentError, ExportResult, ExportWarning, UnsupportedOpError, VerificationError, export
+from onnx_exporter import ArgumentError, ExportWarning, UnsupportedOpError, VerificationError, export
 from onnx_exporter._cli import main
 from onnx_exporter.compat._program import ONNXProgram
 from onnx_exporter.testing import NEWEST
@@ -70,14 +70,6 @@ def test_matches_pytorch(program: Program, opset: int) -> None:
 
 def test_parts_of_a_trace_have_it_as_the_example() -> None:
     check(row(programs.TracedCall(), (X, MORE), (LONG, LONG), (LONG, -LONG), dynamic={"x": N, "m": N}, is_traced=True), 18)
-
-
-def scripted(module: nn.Module) -> Any:
-    return torch.jit.script(module.eval())
-
-
-def kinds(result: ExportResult) -> dict[str, str]:
-    return {item.name: item.type.WhichOneof("value") for item in result.model_proto.graph.input}
 
 
 # The interface

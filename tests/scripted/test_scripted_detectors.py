@@ -1,4 +1,4 @@
-"""torchvision's detectors, scripted: they take a list of images and return a list of dicts."""
+"""torchvision's detectors, scripted: they take a list of images and return a list of dicts, both of the example's length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import whole_models_detection as models
-from onnx_exporter import ExportWarning, export
+from onnx_exporter import CaptureError, ExportWarning, export
 
 SLOW = pytest.mark.sweep
 
@@ -34,6 +34,13 @@ def test_scripted_detector(name: str) -> None:
             ([models.picture(80, 72)],),
             None,
             opset_version=17,
+            sequence_inputs=False,
             verify=True,
             verify_args=[([models.picture(80, 72)],), ([models.picture(80, 72)],)],
         )
+
+
+def test_images_of_any_number_are_refused() -> None:
+    model = torch.jit.script(models.DETECTION["torchvision-ssdlite"].build().model)
+    with pytest.raises(CaptureError, match=r"transform.py:\d+[\s\S]*\(images\): sequence_inputs=False fixes their length"):
+        export(model, ([models.picture(80, 72)],), None)

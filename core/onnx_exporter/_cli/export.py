@@ -30,6 +30,11 @@ from onnx_exporter._local_plugins import Beside
 @click.option(
     "--external-data/--one-file", default=None, help="Where weights go; by itself only past 2 GB into a file of their own."
 )
+@click.option(
+    "--sequence-inputs/--fixed-lists",
+    default=True,
+    help="Whether a scripted model's lists of tensors are sequences of any length, or as long as the example's.",
+)
 @click.option("--verify/--no-verify", default=True, help="Whether to compare the file with PyTorch under ONNX Runtime.")
 @click.option("--rtol", type=float, help="Relative tolerance of the comparison.")
 @click.option("--atol", type=float, help="Absolute tolerance of the comparison.")
@@ -49,6 +54,7 @@ def export(
     dynamic: tuple[str, ...],
     capture: str | None,
     external_data: bool | None,
+    sequence_inputs: bool,
     verify: bool,
     rtol: float | None,
     atol: float | None,
@@ -69,7 +75,11 @@ def export(
         loaded = load_model(model, parse_keywords(kwarg), weights)
         args = evaluate_args(expression)
         inputs = _names(input_names)
-        axes = parse_dynamic(dynamic, input_names_of(loaded, args, inputs)) if dynamic else None
+        axes = (
+            parse_dynamic(dynamic, input_names_of(loaded, args, inputs, opset_version=opset, sequence_inputs=sequence_inputs))
+            if dynamic
+            else None
+        )
         result = run_export(
             loaded,
             args,
@@ -80,6 +90,7 @@ def export(
             dynamic_axes=axes,
             capture=capture,
             external_data=external_data,
+            sequence_inputs=sequence_inputs,
             verify=verify,
             rtol=rtol,
             atol=atol,

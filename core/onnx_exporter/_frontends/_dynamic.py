@@ -115,7 +115,7 @@ def key_of(entry: Any) -> Any:
 
 
 def axes_by_path(
-    dynamic_shapes: Any, found: Sequence[tuple[tuple[Any, ...], torch.Tensor]], parameters: Mapping[Any, str]
+    dynamic_shapes: Any, found: Sequence[tuple[tuple[Any, ...], torch.Tensor | list[torch.Tensor]]], parameters: Mapping[Any, str]
 ) -> list[dict[int, Axis]]:
     """Returns what `dynamic_shapes` says of each tensor; an axis that is not in it is static.
 
@@ -123,7 +123,8 @@ def axes_by_path(
         dynamic_shapes: A dict by the parameters of ``forward``, or a tuple or list with one entry an argument. Nested
             arguments have nested entries. For a tensor there is None, a dict of axes, or one entry an axis. An axis is a
             ``Dim``, ``Dim.AUTO``, ``Dim.DYNAMIC``, a name, or, where it is static, None, ``Dim.STATIC`` or its size.
-        found: The path of each tensor in ``(args, kwargs)``, and the tensor.
+            For a sequence there is a dict of axes, or one entry an element.
+        found: The path of each tensor or sequence in ``(args, kwargs)``, and the tensor or its elements.
         parameters: The parameter of ``forward`` behind each positional index and keyword.
 
     Raises:
@@ -151,8 +152,25 @@ def axes_by_path(
             key = key_of(entry)
             spec = _entry(spec, key, place)
             place += f"[{key!r}]"
-        result.append(_axes_of_tensor(spec, tensor, place))
+        if isinstance(tensor, torch.Tensor):
+            result.append(_axes_of_tensor(spec, tensor, place))
+        else:
+            result.append(_axes_of_sequence(spec, tensor, place))
     return result
+
+
+def _axes_of_sequence(spec: Any, elements: Sequence[torch.Tensor], place: str) -> dict[int, Axis]:
+    """The axes along which each element may have a size of its own: those that are dynamic in one of them."""
+    is_each = isinstance(spec, list | tuple)
+    specs = spec if is_each else [spec] * len(elements)
+    if len(specs) != len(elements):
+        raise ArgumentError(
+            f"{place} has {len(specs)} entries for {len(elements)} elements; give each one, or a dict of axes for all"
+        )
+    axes: dict[int, Axis] = {}
+    for index, (item, tensor) in enumerate(zip(specs, elements, strict=True)):
+        axes |= _axes_of_tensor(item, tensor, f"{place}[{index}]" if is_each else place)
+    return {axis: Axis(wanted.name) for axis, wanted in axes.items()}
 
 
 def _of_argument(shapes: Any, roots: list[Any], root: Any, name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,22 @@ from onnx_exporter._frontends._structures import opaque_with_tensors, register_s
 from onnx_exporter._frontends.captured import Range
 from onnx_exporter.errors import ArgumentError
 
+Given = torch.Tensor | list[torch.Tensor]
+"""What is given for an input: a tensor, or for a sequence a list of tensors."""
+
 
 @dataclasses.dataclass(frozen=True)
 class InputTensor:
-    """One tensor among the arguments.
+    """One tensor among the arguments, or a list of tensors that is one input of the file: a sequence.
 
     Attributes:
         name: Its name in the file.
-        tensor: The example.
+        tensor: The example; of a sequence its first element.
         parameter: The parameter of ``forward`` that it came in by.
         dynamic: Name of the symbol for each dynamic axis; axes are not negative.
         automatic: The dynamic axes that may as well turn out to be fixed.
         is_optional: It need not be given: the file takes nothing in its place, and PyTorch None.
+        elements: All elements of the example of a sequence. Each may have a size of its own along a dynamic axis.
     """
 
     name: str
@@ -36,16 +40,35 @@ class InputTensor:
     dynamic: Mapping[int, str]
     automatic: frozenset[int] = frozenset()
     is_optional: bool = False
+    elements: tuple[torch.Tensor, ...] | None = None
+
+    @property
+    def example(self) -> Given:
+        """What the example has for it."""
+        return self.tensor if self.elements is None else list(self.elements)
+
+    @property
+    def sizes(self) -> tuple[int | str | None, ...] | None:
+        """Its size along each axis, or the name of it; None where the elements of a sequence need not have one size.
+
+        None in place of all: elements of the example have different ranks.
+        """
+        if self.elements is None:
+            return tuple(self.dynamic.get(axis, size) for axis, size in enumerate(self.tensor.shape))
+        if len({item.dim() for item in self.elements}) > 1:
+            return None
+        common = [set(sizes) for sizes in zip(*(item.shape for item in self.elements), strict=True)]
+        return tuple(None if axis in self.dynamic or len(sizes) > 1 else min(sizes) for axis, sizes in enumerate(common))
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelInputs:
-    """Arguments of a model, taken apart into tensors (inputs of the file) and everything else (baked in).
+    """Arguments of a model, taken apart into tensors and sequences (inputs of the file) and everything else (baked in).
 
     Attributes:
         args: Positional arguments as the caller gave them.
         kwargs: Keyword arguments as the caller gave them.
-        tensors: The tensors, in order of appearance.
+        tensors: The tensors and sequences, in order of appearance.
         ranges: The sizes that the caller allows for dynamic axes, by name.
     """
 
@@ -55,11 +78,13 @@ class ModelInputs:
     _leaves: tuple[Any, ...]
     _spec: pytree.TreeSpec
     ranges: Mapping[str, Range] = dataclasses.field(default_factory=dict)
+    _whole: frozenset[Any] = frozenset()
+    """The positions and keywords of the arguments that are sequences."""
 
     def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Returns ``args, kwargs`` with other objects, or None (one for each of `tensors`), in the tensors' places."""
         fresh = iter(tensors)
-        leaves = [next(fresh) if isinstance(leaf, torch.Tensor) else leaf for leaf in self._leaves]
+        leaves = [next(fresh) if _is_input(leaf) else leaf for leaf in self._leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
         return tuple(args), kwargs
 
@@ -71,24 +96,28 @@ class ModelInputs:
         ]
         return dataclasses.replace(self, tensors=tuple(tensors))
 
-    def in_their_places(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor | None] | None:
-        """Returns the tensors of other arguments, and None where these have None and the example has a tensor.
+    def in_their_places(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Given | None] | None:
+        """Returns the tensors and lists of other arguments, and None where these have None and the example has one.
 
-        The result is None if they have a tensor elsewhere, or something else in the place of one.
+        The result is None if they have one elsewhere, or something else in the place of one.
         """
-        leaves = pytree.tree_leaves((list(args), {key: kwargs[key] for key in self.kwargs}))
+        leaves = self._leaves_of(args, kwargs)
         if len(leaves) != len(self._leaves):
             return None
         pairs = list(zip(self._leaves, leaves, strict=True))
-        if any(isinstance(new, torch.Tensor) and not isinstance(old, torch.Tensor) for old, new in pairs):
-            return None
-        found = [new for old, new in pairs if isinstance(old, torch.Tensor)]
-        return found if all(new is None or isinstance(new, torch.Tensor) for new in found) else None
+        return [new for old, new in pairs if _is_input(old)] if all(_fits(*pair) for pair in pairs) else None
+
+    def found_in(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Given]:
+        """Returns the tensors and lists of other arguments, wherever they stand."""
+        return [leaf for leaf in self._leaves_of(args, kwargs) if _is_input(leaf)]
+
+    def _leaves_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        return [leaf for _, leaf in _flattened(args, {key: kwargs[key] for key in self.kwargs}, self._whole)[0]]
 
     @property
-    def tensors_and_gaps(self) -> list[torch.Tensor | None]:
-        """The tensors among the arguments, and None where there is None."""
-        return [leaf for leaf in self._leaves if leaf is None or isinstance(leaf, torch.Tensor)]
+    def tensors_and_gaps(self) -> list[Given | None]:
+        """The tensors and lists among the arguments, and None where there is None."""
+        return [leaf for leaf in self._leaves if leaf is None or _is_input(leaf)]
 
     @property
     def opaque(self) -> list[str]:
@@ -130,6 +159,7 @@ def model_inputs(
     input_names: Sequence[str] | None,
     dynamic_axes: DynamicAxes | None,
     dynamic_shapes: Any = None,
+    sequences: Collection[str] = (),
 ) -> ModelInputs:
     """Takes the arguments of `forward` apart, names the tensors and checks the names.
 
@@ -142,6 +172,7 @@ def model_inputs(
         input_names: Names for the first tensors.
         dynamic_axes: Dynamic axes by input name.
         dynamic_shapes: Dynamic axes in a structure like the arguments', as ``torch.export.export`` takes it.
+        sequences: The parameters whose argument is one input, if it is a list of tensors of one element type.
 
     Raises:
         ArgumentError: If the arguments do not fit `forward` or hold NumPy arrays, a name is given twice or is too
@@ -154,23 +185,66 @@ def model_inputs(
     except ValueError:
         bound = None  # a built-in callable has no signature; number its arguments
     register_structures((args, kwargs))
-    paths, spec = pytree.tree_flatten_with_path((list(args), kwargs))
     parameters = _parameters_by_path(bound, args, kwargs)
+    given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+    whole = frozenset(key for key, name in parameters.items() if name in sequences and _is_of_one_type(given[key]))
+    paths, spec = _flattened(args, kwargs, whole)
     for path, leaf in paths:
         if isinstance(leaf, np.ndarray):
             raise ArgumentError(
                 f"argument {_default_name(path, parameters)!r} is a NumPy array, which would be a constant of the file; "
                 "give a tensor: torch.from_numpy(array)"
             )
-    found = [(path, leaf) for path, leaf in paths if isinstance(leaf, torch.Tensor)]
+    found = [(path, leaf) for path, leaf in paths if _is_input(leaf)]
     own_names = [_default_name(path, parameters) for path, _ in found]
     names = chosen_names(own_names, input_names)
     shapes = axes_by_path(dynamic_shapes, found, parameters)
     tensors = []
     for (path, leaf), name, shape in zip(found, names, shapes, strict=True):
-        tensors.append(InputTensor(name, leaf, parameters[_root(path)], *chosen_axes(name, leaf, dynamic_axes, shape)))
+        elements = tuple(leaf) if isinstance(leaf, list) else None
+        tensor = leaf if elements is None else elements[0] if elements else torch.empty(0)
+        axes = chosen_axes(name, tensor, dynamic_axes, shape)
+        item = InputTensor(name, tensor, parameters[_root(path)], *axes, elements=elements)
+        if item.sizes is None and item.dynamic:
+            raise ArgumentError(f"dynamic_axes names axes of {name!r}, whose elements have several ranks; leave it out")
+        tensors.append(item)
     _check_symbols(tensors)
-    return ModelInputs(args, kwargs, tuple(tensors), tuple(leaf for _, leaf in paths), spec, _ranges(tensors, shapes))
+    leaves = tuple(leaf for _, leaf in paths)
+    return ModelInputs(args, kwargs, tuple(tensors), leaves, spec, _ranges(tensors, shapes), whole)
+
+
+def _flattened(
+    args: Sequence[Any], kwargs: Mapping[str, Any], whole: Collection[Any]
+) -> tuple[list[tuple[tuple[Any, ...], Any]], pytree.TreeSpec]:
+    """What arguments hold, each with its path, and their structure; an argument of `whole` that is a list stays one."""
+
+    def copied(key: Any, value: Any) -> Any:
+        return list(value) if key in whole and isinstance(value, list | tuple) else value
+
+    # Copies, so that a list is told from the same one in another place.
+    positional = [copied(index, value) for index, value in enumerate(args)]
+    named = {key: copied(key, value) for key, value in kwargs.items()}
+    kept = {id(value) for key, value in [*enumerate(positional), *named.items()] if key in whole}
+    return pytree.tree_flatten_with_path((positional, named), is_leaf=lambda value: id(value) in kept)
+
+
+def _is_input(leaf: Any) -> bool:
+    """Whether a leaf of the arguments is an input: lists are leaves only where they are one."""
+    return isinstance(leaf, torch.Tensor | list)
+
+
+def _fits(example: Any, other: Any) -> bool:
+    """Whether a leaf of other arguments is of the kind that the example has in its place, or None for an input."""
+    if not _is_input(example):
+        return not _is_input(other)
+    return other is None or isinstance(other, list if isinstance(example, list) else torch.Tensor)
+
+
+def _is_of_one_type(argument: Any) -> bool:
+    """Whether an argument is a list of tensors of one element type."""
+    if not isinstance(argument, list | tuple) or not all(isinstance(item, torch.Tensor) for item in argument):
+        return False
+    return len({item.dtype for item in argument}) <= 1
 
 
 def _ranges(tensors: Sequence[InputTensor], shapes: Sequence[Mapping[int, Axis]]) -> dict[str, Range]:
@@ -178,7 +252,7 @@ def _ranges(tensors: Sequence[InputTensor], shapes: Sequence[Mapping[int, Axis]]
     ranges: dict[str, Range] = {}
     for item, axes in zip(tensors, shapes, strict=True):
         for axis, wanted in axes.items():
-            if axis not in item.dynamic or wanted.range == (0, None):
+            if axis not in item.dynamic or item.elements is not None or wanted.range == (0, None):
                 continue
             name, size = item.dynamic[axis], item.tensor.shape[axis]
             if size < wanted.range[0] or (wanted.range[1] is not None and size > wanted.range[1]):
@@ -193,7 +267,7 @@ def _ranges(tensors: Sequence[InputTensor], shapes: Sequence[Mapping[int, Axis]]
 def _check_symbols(tensors: Sequence[InputTensor]) -> None:
     """Axes of one name have one size, also in the example."""
     seen: dict[str, tuple[str, int, int]] = {}
-    for item in tensors:
+    for item in (item for item in tensors if item.elements is None):
         for axis, symbol in item.dynamic.items():
             size = item.tensor.shape[axis]
             name, other_axis, other_size = seen.setdefault(symbol, (item.name, axis, size))

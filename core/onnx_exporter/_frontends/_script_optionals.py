@@ -15,12 +15,13 @@ from onnx_exporter._warnings import warn
 from onnx_exporter.errors import CaptureError
 
 _NUMBERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
-_COMMON = frozenset(getattr(torch, name) for name in (*_NUMBERS, "bool", "complex64", "complex128"))
+COMMON = frozenset(getattr(torch, name) for name in (*_NUMBERS, "bool", "complex64", "complex128"))
+"""The element types that optionals and sequences have had from the beginning."""
 
 
 def first_opset(dtype: torch.dtype) -> int:
     """Returns the first version of ONNX whose files have inputs of an element type that need not be given."""
-    return 15 if dtype in _COMMON else 28
+    return 15 if dtype in COMMON else 28
 
 
 @dataclasses.dataclass(frozen=True)

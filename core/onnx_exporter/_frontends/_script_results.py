@@ -66,15 +66,7 @@ def outputs_of(interpreter: Interpreter, results: Sequence[Abstract], place: Loc
     Raises:
         CaptureError: If there can be none.
     """
-    outputs: list[SourceValue] = []
-    for output in (output for value in results for output in _outputs(interpreter, value, place)):
-        is_again = output.type.is_list and output in outputs  # Identity takes lists from opset 14 on only
-        outputs.append(_copied(interpreter, output, place) if is_again else output)
-    return outputs
-
-
-def _copied(interpreter: Interpreter, values: SourceValue, place: Location) -> SourceValue:
-    return leaves(chains.part(interpreter, Chain(values), (None, None, None), place))[0]
+    return [output for value in results for output in _outputs(interpreter, value, place)]
 
 
 def _outputs(interpreter: Interpreter, value: Abstract, place: Location) -> list[SourceValue]:

@@ -65,6 +65,25 @@ def _cat(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     return joined(interpreter, list(tensors.items), dim, place, flat)
 
 
+def _along_columns(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
+    """``hstack``, ``vstack``, ``column_stack`` and ``dstack`` of tensors of one rank."""
+    (tensors,) = args
+    if not isinstance(tensors, ListValue) or tensors.chain is None:
+        return NotImplemented
+    (kind,) = [leaf.type for leaf in leaves(tensors.chain)]
+    least, axis = _BY_COLUMNS[node.kind()]
+    if kind.rank is None or kind.rank < least - 1:
+        return NotImplemented
+    place = interpreter.location(node)
+    if node.kind() == "aten::hstack" and kind.rank == 1:
+        return chains.joined(interpreter, tensors.chain, 0, place, stacks=False)
+    return chains.joined(interpreter, tensors.chain, axis, place, stacks=kind.rank < least)
+
+
+_BY_COLUMNS = {"aten::vstack": (2, 0), "aten::hstack": (2, 1), "aten::column_stack": (2, 1), "aten::dstack": (3, 2)}
+"""The least rank of what they join, and the axis along which they do; what has one axis less is stacked along it."""
+
+
 def _tensor(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstract:
     """``torch.tensor`` of a list or number; of what is known it is a constant."""
     data, dtype = args[0], args[1]
@@ -251,7 +270,7 @@ def _pad_sequence(interpreter: Interpreter, node: Any, args: list[Abstract]) -> 
         amounts = ListValue([0] * (2 * (kind.rank or 1) - 2) + ends)
         return call("aten::constant_pad_nd", item, amounts, value, place=place)
 
-    form = SourceValue("", SourceType(kind.dtype, None if kind.rank is None else (None,) * kind.rank))
+    form = SourceValue("", SourceType(kind.dtype, None if kind.shape is None else (None, *kind.shape[1:])))
     made = chains.mapped(interpreter, tensors.chain, form, padded, place)
     return chains.joined(interpreter, made, 0 if batch_first else 1, place, stacks=True)
 
@@ -279,6 +298,7 @@ HANDLERS: dict[str, Callable[[Interpreter, Any, list[Abstract]], Abstract]] = {
     "aten::stack": _stack,
     "aten::cat": _cat,
     "aten::concat": _cat,
+    **dict.fromkeys(_BY_COLUMNS, _along_columns),
     "aten::split": _split,
     "aten::split_with_sizes": _split,
     "aten::pad_sequence": _pad_sequence,

@@ -32,6 +32,9 @@ ENDS_OF_RANGES = frozenset({"aten::arange", "aten::range", "aten::linspace", "at
 ALONG_ONE_AXIS = frozenset({"aten::slice", "aten::narrow", "aten::split", "aten::split_with_sizes", "aten::topk"})
 """Operators that change the size of one axis, ``dim``."""
 
+_NOT_OF_ONES = frozenset({"aten::gru", "aten::lstm", "aten::rnn_tanh", "aten::rnn_relu"})
+"""Operators that crash where their weights have other sizes than they must have."""
+
 _NOT_BY_SIZES = frozenset({"aten::nonzero", "aten::nonzero_numpy", "aten::masked_select", "aten::_unique2", "aten::unique_dim"})
 
 
@@ -86,7 +89,7 @@ class Types:
         ran = run(operator, given, "meta")
         others: tuple[Callable[[SourceValue], Any], ...] = (self._with_ones, self._with_zeros, _small, _smallest, *_LARGER)
         for other in () if exact and not any(value.type.is_number for value in _inputs(arguments)) else others:
-            if ran is None:
+            if ran is None and not (other is _smallest and op in _NOT_OF_ONES):
                 ran = run(operator, {name: map_values(argument, other) for name, argument in arguments.items()}, "meta")
         if ran is None:  # an operator that looks at the data, such as nonzero
             exact = False

@@ -16,7 +16,7 @@ from onnx_exporter._frontends._script_interpreter import Interpreter, inlined
 from onnx_exporter._frontends._script_optionals import Chooser, Interpreted, first_opset, may_be_none
 from onnx_exporter._frontends._script_results import End, outputs_of, place_of_return, taking_apart
 from onnx_exporter._frontends._script_runs import to_number
-from onnx_exporter._frontends._script_values import Abstract, ModuleValue, from_python
+from onnx_exporter._frontends._script_values import Abstract, Chain, ListValue, ModuleValue, from_python
 from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured
 from onnx_exporter._source.graph import Location, SourceGraph, SourceType, SourceValue
 from onnx_exporter._warnings import warn
@@ -32,6 +32,9 @@ _NUMBERS: dict[str, tuple[type, torch.dtype]] = {
 _OPTIONALS = frozenset(f"Optional[{name}]" for name in ("Tensor", *_NUMBERS))
 """The types of parameters that may be None and else are an input of the file."""
 
+_LISTS = frozenset({"List[Tensor]", "Optional[List[Tensor]]"})
+"""The types of parameters that can be one input, a sequence."""
+
 
 def _number_kind(item: Any) -> tuple[type, torch.dtype] | None:
     """The kind of number that a parameter takes, be it an optional one; None if it takes something else."""
@@ -46,6 +49,7 @@ class Scripted(torch.nn.Module):
 
     Attributes:
         numbers: The kinds of those parameters that are numbers, by name.
+        lists: Those parameters that are lists of tensors.
         assigned: The attributes that a call assigns to, each a module and a name; afterwards they are as before.
     """
 
@@ -59,7 +63,7 @@ class Scripted(torch.nn.Module):
             )
         self._arguments = _parameters(scripted)
         self.numbers = {item.name: kind for item in self._arguments if (kind := _number_kind(item)) is not None}
-
+        self.lists = [item.name for item in self._arguments if str(item.type) in _LISTS]
         self.assigned: list[tuple[Any, str]] = []
 
         def forward(*args: Any, **kwargs: Any) -> Any:
@@ -85,6 +89,11 @@ class Scripted(torch.nn.Module):
         names = [item.name for item in self._arguments]
         positional = [changed(name, value) for name, value in zip(names, args, strict=False)]
         return (*positional, *args[len(positional) :]), {name: changed(name, value) for name, value in kwargs.items()}
+
+    def lists_in(self, inputs: ModelInputs) -> list[str]:
+        """Returns those parameters that are lists of tensors, and are given."""
+        given = {**dict(zip([item.name for item in self._arguments], inputs.args, strict=False)), **inputs.kwargs}
+        return [name for name in self.lists if isinstance(given.get(name), list | tuple)]
 
     # What the names and the mode of a module mean, for the scripted one.
 
@@ -159,7 +168,12 @@ def _interpret(model: Scripted, graph: Any, inputs: ModelInputs, optional: Colle
     if not isinstance(model.scripted, torch.jit.ScriptFunction):
         interpreter.bind(parameters[:1], [ModuleValue(model.scripted._c, "")])
         parameters = parameters[1:]
-    args, kwargs = inputs.rebuild([given.get(item.parameter, value) for item, value in zip(inputs.tensors, values, strict=True)])
+    args, kwargs = inputs.rebuild(
+        [
+            ListValue([Chain(value)]) if value.type.is_list else given.get(item.parameter, value)
+            for item, value in zip(inputs.tensors, values, strict=True)
+        ]
+    )
     interpreter.bind(parameters, arguments_of(model.scripted, interpreter, args, kwargs))
     results = interpreter.run_program(list(graph.nodes()), End(interpreter, list(graph.outputs())))
     return Interpreted(interpreter, given, results, values)
@@ -173,8 +187,9 @@ def warn_of_dropped(interpreter: Interpreter) -> None:
 
 
 def _input_value(item: InputTensor, *, is_optional: bool) -> SourceValue:
-    tensor = item.tensor
-    shape = tuple(item.dynamic.get(axis, size) for axis, size in enumerate(tensor.shape))
+    tensor, shape = item.tensor, item.sizes
+    if item.elements is not None:
+        return SourceValue(item.name, SourceType(tensor.dtype, shape, is_list=True))
     kind = SourceType(tensor.dtype, shape, False, tensor.stride(), tuple(tensor.shape), requires_grad=tensor.requires_grad)
     return SourceValue(item.name, dataclasses.replace(kind, is_optional=is_optional))
 

@@ -13,6 +13,7 @@ import onnx
 import onnx_ir as ir
 import torch
 
+from onnx_exporter._frontends._inputs import Given
 from onnx_exporter._options import Options
 from onnx_exporter._pipeline import inputs_of, module_of
 from onnx_exporter._protobuf import lay_out
@@ -89,8 +90,10 @@ class ONNXProgram:
         """
         if self._runner is None:
             self.initialize_inference_session()
-        inputs = inputs_of(module_of(self._exported), args, kwargs, Options())
-        given: list[torch.Tensor | None] = [item.tensor for item in inputs.tensors]
+        has_sequences = any(isinstance(value.type, ir.SequenceType) for value in self.model.graph.inputs)
+        options = Options(sequence_inputs=has_sequences)
+        inputs = inputs_of(module_of(self._exported), args, kwargs, options, may_be_empty=True)
+        given: list[Given | None] = [item.example for item in inputs.tensors]
         if len(given) < len(self._runner.inputs):
             given = inputs.tensors_and_gaps
         return list(self._runner.run(dict(zip(self._runner.inputs, given, strict=True))))

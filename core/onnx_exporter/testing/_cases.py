@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -12,6 +13,7 @@ import onnx
 import torch
 
 from onnx_exporter._optable import NEWEST_OPSET, OLDEST_OPSET
+from onnx_exporter.testing._fields import check_case
 
 NEWEST = NEWEST_OPSET
 """The newest opset that can be targeted."""
@@ -22,25 +24,31 @@ class OpCase:
     """An operator with arguments, exported at some opsets and compared with eager PyTorch. Added in 0.1.
 
     Attributes:
-        op: The operator that the case is about, ``"aten::elu"``.
+        op: The operator that the case is about, ``"aten::elu"``, or one overload of it, ``"aten::add.Scalar"``; or the class
+            of an ``autograd.Function``, ``"MyClip"`` or ``"module:MyClip"``. What the case returns must depend on it. "" for a
+            module that is about no operator in particular; then `label` names the case.
         call: A module or a function of tensors that uses it.
         args: Example arguments; tensors become inputs, everything else is baked in.
         opsets: Opsets to export at: the first, each that changes it, the newest. See `opset_range`.
         dynamic: Dynamic axes of each tensor among `args`, by position: ``{0: {0: "batch"}}``.
-        others: Further arguments that the same file must be right for; sizes are made up where there are none.
+        others: Further arguments that the same file must be right for; values and sizes are made up where there are none.
         emits: ONNX operators that the file must contain (``"Erf"``, ``"com.acme::Frob"``); by the first opset at which
             it must, where that differs: ``{9: {"Erf"}, 20: {"Gelu"}}``.
-        avoids: ONNX operators that the file must not contain (``"If"`` and ``"Shape"``, say).
+        avoids: ONNX operators that the file must not contain (``"If"`` and ``"Shape"``, say); those of other domains with the
+            domain.
         reference: ONNX Runtime has no kernel for it, so onnx's reference evaluator runs the file.
         captures: ``"trace"``, ``"export"`` or both.
-        rtol: Relative tolerance, by element type unless given.
-        atol: Absolute tolerance, by element type unless given.
+        rtol: Relative tolerance, by element type unless given; what plugins state does not count.
+        atol: Absolute tolerance, likewise.
         label: Tells cases of one operator apart.
-        refuses: What the error says where the operator must be refused, as a regular expression: one for all `opsets`, or
-            by opset, for further ones: ``{8: "opset 9 has it"}``.
-        custom_ops: Classes (``onnx.reference.op_run.OpRun``) that compute operators which ONNX Runtime does not have. onnx's
-            reference evaluator then runs the file.
+        refuses: Why the operator must be refused, as a regular expression that one of the error's reasons for it matches:
+            one for all `opsets`, or by opset, for further ones: ``{8: "opset 9 has it"}``. See `Exporter.refuse`.
+        custom_ops: What computes operators that ONNX Runtime does not have: paths of libraries for ONNX Runtime, or classes
+            (``onnx.reference.op_run.OpRun``), with which onnx's reference evaluator runs the file.
         also_static: The case is exported without its dynamic axes too.
+
+    Raises:
+        ValueError: If an attribute is malformed, or says nothing, such as an empty `captures`.
     """
 
     op: str
@@ -57,11 +65,14 @@ class OpCase:
     atol: float | None = None
     label: str = ""
     refuses: str | Mapping[int, str] = ""
-    custom_ops: Sequence[type[Any]] = ()
+    custom_ops: Sequence[type[Any] | str | os.PathLike[str]] = ()
     also_static: bool = False
 
+    def __post_init__(self) -> None:
+        check_case(self)
+
     def __str__(self) -> str:
-        return f"{self.op}{'-' + self.label if self.label else ''}"
+        return "-".join(filter(None, (self.op, self.label))) or "model"
 
     def module(self) -> torch.nn.Module:
         """Returns what the case calls, as a module in eval mode."""
@@ -119,8 +130,10 @@ def opset_range(*op_types: str, first: int = OLDEST_OPSET, last: int = NEWEST) -
         last: The last opset.
 
     Raises:
-        ValueError: If ONNX has no such operator.
+        ValueError: If ONNX has no such operator, or there are no such opsets.
     """
+    if not OLDEST_OPSET <= first <= last <= NEWEST:
+        raise ValueError(f"opsets from {first} to {last} are no range within {OLDEST_OPSET} to {NEWEST}")
     changes = _changes()
     for op_type in op_types:
         if op_type not in changes:

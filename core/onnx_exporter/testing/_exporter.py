@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.utils._pytree as pytree
-
 from onnx_exporter._discovery import installed_plugins
 from onnx_exporter._export import export
-from onnx_exporter._nodes import nodes_of
+from onnx_exporter._options import Options
+from onnx_exporter._pipeline import run_export
+from onnx_exporter._plugins import NO_PLUGINS
 from onnx_exporter._result import ExportResult
 from onnx_exporter.errors import PluginError, UnsupportedOpError
 from onnx_exporter.testing._cases import OpCase
+from onnx_exporter.testing._claims import check_claims, emitted_operators, is_refused_for
+from onnx_exporter.testing._fields import check_reason, tensors_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,15 +36,18 @@ class Exporter:
     def only(self, *names: str) -> Exporter:
         """Returns one that loads, beside the built-in opsets, no other plugins than those named. Added in 0.1.
 
+        What this process registered, with us or with torch.onnx, is left out too.
+
         Raises:
             PluginError: If one of them is not installed.
         """
         installed = installed_plugins()
         for name in names:
+            if not isinstance(name, str):
+                raise PluginError(f"plugins are named one by one, as strings (only('acme', 'other')), not {name!r}")
             if name not in installed:
                 raise PluginError(f"no plugin named {name!r} is installed")
-        others = [name for name, info in installed.items() if not info.is_builtin and name not in names]
-        return dataclasses.replace(self, plugins=[*self.plugins, *names, *(f"no:{name}" for name in others)])
+        return dataclasses.replace(self, plugins=[*self.plugins, *names, NO_PLUGINS])
 
     def preferring(self, *names: str) -> Exporter:
         """Returns one in which these plugins go first, and may replace built-in operators. Added in 0.1."""
@@ -52,54 +55,34 @@ class Exporter:
 
     def export(self, case: OpCase, opset: int, capture: str = "trace", **options: Any) -> ExportResult:
         """Exports a case, unverified."""
-        names = self._names(case)
-        axes = {names[position]: dict(axes) for position, axes in case.dynamic.items()}
-        return export(
-            case.module(),
-            case.args,
-            self.folder / "model.onnx",
-            opset_version=opset,
-            capture=capture,
-            input_names=names,
-            dynamic_axes=axes or None,
-            plugins=self.plugins,
-            prefer=self.prefer,
-            **options,
-        )
+        return export(case.module(), case.args, self._path, **self._options(case, opset, capture), **options)
 
     def check(self, case: OpCase, opset: int, capture: str = "trace") -> ExportResult | None:
-        """Exports a case, runs the file and compares with eager PyTorch, at other sizes too.
+        """Exports a case, runs the file and compares with eager PyTorch, on other values and at other sizes too.
 
         Returns:
             What came of it; None where the case says that the operator is refused, and it is.
 
         Raises:
-            AssertionError: If the file contains an operator that it must not, or lacks one that it must, or other sizes could
-                not be tried; or if a case that must be refused is not, or for another reason.
+            AssertionError: If the result does not depend on the operator; if the file contains an ONNX operator that it must
+                not, or lacks one that it must; if a dynamic axis was at no other size; if nothing was compared; or if a case
+                that must be refused is not, or for another reason.
             ExportError: If the export fails, or the file does not compute what PyTorch computes.
         """
         if case.refused_at(opset):
             self.refuse(case, opset, capture)
             return None
-        result = self.export(
-            case,
-            opset,
-            capture,
+        options = Options(
+            **self._options(case, opset, capture),
             verify=True,
             verify_args=case.others or None,
             rtol=case.rtol,
             atol=case.atol,
             custom_op_libraries=case.custom_ops,
+            settled=frozenset({"rtol", "atol"}),
         )
-        where = f"{case}@{opset}-{capture}"
-        runtime = "onnx.reference" if case.reference or case.custom_ops else "onnxruntime"
-        assert result.comparison is not None
-        assert result.comparison.runtime == runtime, f"{where} ran with {result.comparison.runtime}: {result.comparison}"
-        assert not result.comparison.warnings, f"{where}: {'; '.join(result.comparison.warnings)}: {result.comparison}"
-        emitted = _operators(result)
-        missing, unwanted = set(case.emitted_at(opset)) - emitted, set(case.avoids) & emitted
-        assert not missing, f"{where}: the file has no {missing}; it has {sorted(emitted)}"
-        assert not unwanted, f"{where}: the file has {unwanted}"
+        result = run_export(case.module(), case.args, None, self._path, options.checked())
+        check_claims(case, opset, result, f"{case}@{opset}-{capture}")
         return result
 
     def refuse(self, case: OpCase, opset: int, capture: str = "trace", *, reason: str = "") -> UnsupportedOpError:
@@ -109,29 +92,37 @@ class Exporter:
             case: The case.
             opset: The target.
             capture: How to capture it.
-            reason: What the error must say, as a regular expression; what the case says unless given.
+            reason: What one of the error's reasons for the operator must match, as a regular expression: what the function said
+                that refuses it, ``opset 9 has it`` of one that comes later, or ``nobody converts it``; what the case says
+                unless given.
 
         Raises:
             AssertionError: If it is not refused, or for another reason.
-            ValueError: If there is no reason, which any error would match.
+            ValueError: If there is no reason, which any error would match, or it is no regular expression.
         """
         where, reason = f"{case}@{opset}-{capture}", reason or case.refused_at(opset)
         if not reason:
             raise ValueError(f"{where}: say why it is refused, in the case (refuses=...) or here (reason=...)")
+        check_reason("reason", reason)
         try:
             result = self.export(case, opset, capture)
         except UnsupportedOpError as error:
-            assert re.search(reason, str(error)), f"{where} is refused, but the error does not say {reason!r}: {error}"
+            assert is_refused_for(reason, case, error), f"{where} is refused, but the error does not say {reason!r}: {error}"
             return error
-        raise AssertionError(f"{where} is not refused; the file has {sorted(_operators(result))}")
+        raise AssertionError(f"{where} is not refused; the file has {sorted(emitted_operators(result))}")
 
-    @staticmethod
-    def _names(case: OpCase) -> list[str]:
-        tensors = [leaf for leaf in pytree.tree_leaves(case.args) if isinstance(leaf, torch.Tensor)]
-        return [f"input_{index}" for index in range(len(tensors))]
+    @property
+    def _path(self) -> Path:
+        return self.folder / "model.onnx"
 
-
-def _operators(result: ExportResult) -> set[str]:
-    """The operators in a file; those of other domains with and without the domain."""
-    nodes = list(nodes_of(result.model))
-    return {node.op_type for node in nodes} | {f"{node.domain}::{node.op_type}" for node in nodes if node.domain}
+    def _options(self, case: OpCase, opset: int, capture: str) -> dict[str, Any]:
+        names = [f"input_{index}" for index in range(len(tensors_of(case.args)))]
+        axes = {names[position]: dict(axes) for position, axes in case.dynamic.items()}
+        return {
+            "opset_version": opset,
+            "capture": capture,
+            "input_names": names,
+            "dynamic_axes": axes or None,
+            "plugins": self.plugins,
+            "prefer": self.prefer,
+        }

@@ -116,7 +116,7 @@ class Sample:
 
     def module(self) -> torch.nn.Module:
         """Returns a module that takes the tensors and returns the tensors of the result."""
-        return _SampleModule(self)
+        return SampleModule(self)
 
     def eager(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Returns what PyTorch computes from copies of the tensors."""
@@ -139,7 +139,9 @@ class Sample:
         return f"{name}({', '.join(parts)})"
 
 
-class _SampleModule(torch.nn.Module):
+class SampleModule(torch.nn.Module):
+    """A sample as a module that takes its tensors."""
+
     def __init__(self, sample: Sample) -> None:
         super().__init__()
         self.sample = sample

@@ -32,12 +32,17 @@ def opinfo_cases(
         count: How many samples to look at.
         opsets: As in `OpCase`.
         captures: As in `OpCase`.
-        fields: Other attributes of each `OpCase`.
+        fields: Other attributes of each `OpCase`; a `label` goes before the number of the sample.
 
     Raises:
         ImportError: If ``expecttest`` is not installed.
-        ValueError: If there is no such operator, or no sample of it that can be used.
+        ValueError: If there is no such operator, no sample of it that can be used, or one of `fields` is not for samples.
     """
+    if count < 1:
+        raise ValueError(f"count is {count}; look at one sample at least")
+    if taken := sorted({"op", "call", "args"} & fields.keys()):
+        raise ValueError(f"{', '.join(taken)} of each case comes from PyTorch's samples; make an OpCase to choose it")
+    label = fields.pop("label", "")
     try:
         known = operators()
     except ImportError as error:
@@ -58,7 +63,7 @@ def opinfo_cases(
             sample.tensors,
             opsets,
             captures=captures,
-            label=f"sample{sample.index}",
+            label=f"{label}-sample{sample.index}" if label else f"sample{sample.index}",
             **{"avoids": frozenset(), **fields},
         )
         cases.append(case)

@@ -19,10 +19,10 @@ import torch
 from onnx_exporter import _verify_runtime
 from onnx_exporter._comparison import OutputComparison, compare_output
 from onnx_exporter._frontends._inputs import InputTensor, ModelInputs, model_inputs
-from onnx_exporter._verify import tensors_in
-from onnx_exporter._verify_inputs import Sizes, Symbols, resized
+from onnx_exporter._verify_inputs import Sizes, Symbols, flat, resized
+from onnx_exporter._verify_values import in_order_of
 from onnx_exporter.errors import VerificationError
-from onnx_exporter.testing._fresh import fresh_values, in_order_of
+from onnx_exporter.testing._fresh import fresh_values
 from onnx_exporter.testing._opinfo import NotASampleError, Sample, check_inputs, samples
 from onnx_exporter.testing._sweep_method import Method, Ours, Outcome, TimeLimitError, Written, first_lines
 from onnx_exporter.testing._ties import UNSTABLE, same_up_to_ties
@@ -240,7 +240,7 @@ class _Judge:
                 item.name: tensor for item, tensor in zip(self.inputs.tensors, tensors, strict=True) if item.name in runner.inputs
             }
             try:
-                actual = [tensor for output in runner.run(feeds) for tensor in tensors_in(output)]
+                actual = flat(runner.run(feeds))
             except _verify_runtime.FileRunError as error:
                 raise _ran_with(Outcome("error", stage, first_lines(error)), runner.runtime) from error
             if len(actual) != len(expected):
@@ -299,7 +299,7 @@ def _other_size(
         for sizes in symbols.candidates(smaller):
             if sum(_elements(item, sizes) for item in inputs.tensors) > _LARGEST_OTHER_SIZE:
                 continue
-            tensors = [in_order_of(*pair) for pair in zip(sample.tensors, resized(inputs, sizes, seed), strict=True)]
+            tensors = [in_order_of(*pair) for pair in zip(sample.tensors, flat(resized(inputs, sizes, seed)), strict=True)]
             try:
                 results = sample.eager(tensors)
             except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
