@@ -138,7 +138,7 @@ class Engine:
         candidates = self._candidates(node)
         context = GraphContext(self, self.builder, node, arguments, candidates)
         reasons: list[str] = []
-        refusals: list[str] = []
+        is_refused = False
         if self.fallback is not None and self.fallback.goes_first:
             results = self._others.ask_fallback(context, self.fallback, reasons)
             if results is not None:
@@ -158,8 +158,7 @@ class Engine:
             except DECLINED as declined:
                 self.builder.rollback(checkpoint)
                 reasons.append(f"{candidate.provider.name} ({candidate.entry.title}): {declined}")
-                if candidate.entry.name != "prim::PythonOp":  # a handler for all classes may not know this one
-                    refusals.append(reasons[-1])
+                is_refused |= candidate.entry.name != "prim::PythonOp"  # a handler for all classes may not know this one
                 continue
             if results is not None:
                 return results
@@ -169,7 +168,7 @@ class Engine:
             results = self._others.ask(context, via, reasons, lambda: convert_quantized(context))
             if results is not None:
                 return results
-        results = self._fall_back(context, reasons, refusals)
+        results = self._fall_back(context, reasons, is_refused=is_refused)
         if results is None:
             self.failures.note(node, reasons)
         return results
@@ -261,11 +260,11 @@ class Engine:
             return True
         return any(self._others.hooks("fallback")) or (node.op == "prim::PythonOp" and any(self._others.hooks("python_op")))
 
-    def _fall_back(self, context: GraphContext, reasons: list[str], refusals: list[str]) -> Sequence[Any] | None:
+    def _fall_back(self, context: GraphContext, reasons: list[str], *, is_refused: bool) -> Sequence[Any] | None:
         """What is tried once no table converts a node: its own way, rules of plugins, their hooks, what the caller asks for."""
         node = context.node
         if node.op == "prim::PythonOp":
-            results = self._python_op(context, reasons, refusals)
+            results = self._python_op(context, reasons, is_refused=is_refused)
             if results is not None:
                 return results
         results = self._others.pass_through(context, reasons)
@@ -276,7 +275,7 @@ class Engine:
             return results
         return None if self.fallback is None else self._others.ask_fallback(context, self.fallback, reasons)
 
-    def _python_op(self, context: GraphContext, reasons: list[str], refusals: list[str]) -> Sequence[Any] | None:
+    def _python_op(self, context: GraphContext, reasons: list[str], *, is_refused: bool) -> Sequence[Any] | None:
         """An ``autograd.Function``: its own ``symbolic``, else hooks of plugins, else its traced body.
 
         The body only stands in where nobody who converts the class refused this call: it need not compute the same.
@@ -288,7 +287,7 @@ class Engine:
         results = self._others.ask_hooks(context, "python_op", reasons)
         if results is not None:
             return results
-        if refusals or len(reasons) > asked or not node.blocks or not self._inlines_functions:
+        if is_refused or len(reasons) > asked or not node.blocks or not self._inlines_functions:
             return None
         body = node.blocks[0]
         for inner, outer in zip(body.inputs, node.input_values(), strict=False):

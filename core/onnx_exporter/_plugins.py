@@ -246,9 +246,9 @@ def _check_names(choice: _Choice, installed: dict[str, Found]) -> None:
 def _warn_of_slips(choice: _Choice, plugins: Sequence[LoadedPlugin]) -> None:
     """Warns of names in the environment that no plugin has: a slip there would change unseen what an export uses."""
     names = {plugin.info.name for plugin in plugins}
-    others = ", ".join(sorted(plugin.info.name for plugin in plugins if not plugin.info.is_builtin)) or "none"
     for variable, listed in ((ALLOW_VARIABLE, choice.allowed), (DISABLE_VARIABLE, choice.disabled)):
         if unknown := sorted((listed or frozenset()) - names - {name_of(Path(LOCAL_FILE))}):
+            others = ", ".join(sorted(plugin.info.name for plugin in plugins if not plugin.info.is_builtin)) or "none"
             _warn_once(f"{variable} names {', '.join(map(repr, unknown))}, but no plugin is called so (there are: {others})")
 
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from onnx_exporter import PluginError, RegistrationError, UnsupportedOpError, export
-from onnx_exporter._cli import main
 from onnx_exporter._local_plugins import LOCAL_FILE
 from onnx_exporter._plugins import load_plugins
 
@@ -91,18 +90,6 @@ def script(path: Path, *arguments: str, **environment: str) -> subprocess.Comple
         env={**os.environ, **environment},
         cwd=path.parents[1],
     )
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def command(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["onnx-exporter", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out + captured.err
-
-    return command
 
 
 @pytest.mark.parametrize("code", [TABLE, HOOK], ids=["tables alone", "hooks"])
@@ -210,35 +197,35 @@ def test_a_script_may_import_the_file_too(tmp_path):
     assert result.stdout.startswith("['Neg']"), result.stderr
 
 
-def test_the_commands(demo, tmp_path, monkeypatch, command):
+def test_the_commands(demo, tmp_path, monkeypatch, run):
     (tmp_path / "net.py").write_text("import torch\n" + MODEL[MODEL.index("class Net") :])
     (tmp_path / LOCAL_FILE).write_text(HOOK)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     arguments = ("export", f"{tmp_path}/net.py:Net", "--args", "torch.ones(2)", "-o", "m.onnx")
-    status, shown = command(*arguments)
+    status, shown = run(*arguments)
     assert status == 0, shown
     assert "opset 13, 1 nodes, plugins: onnx_exporter_plugins" in shown
-    assert command(*arguments, "--no-plugins")[0] == 4
-    assert command(*arguments, "-p", "no:onnx_exporter_plugins")[0] == 4
-    assert "disabled" not in command("plugins")[1]
-    status, shown = command("explain", "demo::negate", "-p", f"{tmp_path}/{LOCAL_FILE}")
+    assert run(*arguments, "--no-plugins")[0] == 4
+    assert run(*arguments, "-p", "no:onnx_exporter_plugins")[0] == 4
+    assert "disabled" not in run("plugins")[1]
+    status, shown = run("explain", "demo::negate", "-p", f"{tmp_path}/{LOCAL_FILE}")
     assert "converted by  demo::negate from opset 7: negate, plugin onnx_exporter_plugins" in shown
     assert "demo::negate at opset 13" in shown
-    assert str(tmp_path / LOCAL_FILE) in command("plugins", "-v", "-p", f"{tmp_path}/{LOCAL_FILE}")[1]
+    assert str(tmp_path / LOCAL_FILE) in run("plugins", "-v", "-p", f"{tmp_path}/{LOCAL_FILE}")[1]
 
 
-def test_modules_on_the_command_line(demo, tmp_path, monkeypatch, command):
+def test_modules_on_the_command_line(demo, tmp_path, monkeypatch, run):
     (tmp_path / "package_for_local").mkdir()
     (tmp_path / "package_for_local" / "__init__.py").write_text("import torch\n" + MODEL[MODEL.index("class Net") :])
     (tmp_path / LOCAL_FILE).write_text(TABLE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    status, shown = command("export", "package_for_local:Net", "--args", "torch.ones(2)", "-o", "m.onnx")
+    status, shown = run("export", "package_for_local:Net", "--args", "torch.ones(2)", "-o", "m.onnx")
     assert status == 0, shown
     (tmp_path / LOCAL_FILE).write_text("raise RuntimeError('the file of a folder that has nothing to do with the model was run')")
-    status, shown = command("export", "torch.nn:ReLU", "--args", "torch.ones(2)", "-o", "m.onnx")
+    status, shown = run("export", "torch.nn:ReLU", "--args", "torch.ones(2)", "-o", "m.onnx")
     assert status == 0, shown
 
 
@@ -260,13 +247,13 @@ def test_a_file_does_not_take_the_name_of_a_module(demo, tmp_path):
     assert "wave" not in sys.modules
 
 
-def test_listing_imports_no_local_file(tmp_path, monkeypatch, command):
+def test_listing_imports_no_local_file(tmp_path, monkeypatch, run):
     (tmp_path / LOCAL_FILE).write_text("raise RuntimeError('run')")
     monkeypatch.chdir(tmp_path)
-    status, shown = command("plugins")
+    status, shown = run("plugins")
     assert status == 0
     assert f"{LOCAL_FILE} here is a plugin for exports of the files beside it; -p ./{LOCAL_FILE} shows it" in shown
-    assert command("ops", "relu")[0] == command("explain", "relu")[0] == 0
+    assert run("ops", "relu")[0] == run("explain", "relu")[0] == 0
 
 
 def test_the_environment_bounds_files_that_are_named(tmp_path, monkeypatch):

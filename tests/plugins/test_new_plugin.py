@@ -8,25 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from onnx_exporter._cli import main
 from onnx_exporter._cli.new_plugin import render
 
 ACME = Path(__file__).parents[2] / "plugins" / "exporter-plugin-acme"
 
 
 @pytest.fixture
-def new_plugin(tmp_path, monkeypatch, capsys):
+def new_plugin(tmp_path, monkeypatch, run):
     """Returns ``new_plugin(*arguments)``, which gives the exit code and what is printed."""
     monkeypatch.chdir(tmp_path)
-
-    def new_plugin(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["onnx-exporter", "new-plugin", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out + captured.err
-
-    return new_plugin
+    return lambda *arguments: run("new-plugin", *arguments)
 
 
 def files_in(folder: Path) -> dict[str, str]:

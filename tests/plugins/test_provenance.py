@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import onnx
@@ -21,7 +20,6 @@ from onnx_exporter import (
     register_custom_op_symbolic,
 )
 from onnx_exporter import unregister_custom_op_symbolic as unregister
-from onnx_exporter._cli import main
 from onnx_exporter._nodes import nodes_of
 from onnx_exporter._version import core_version
 
@@ -231,15 +229,9 @@ def test_what_the_file_says_of_itself_cannot_be_overwritten(key):
 
 
 @pytest.fixture
-def show(monkeypatch, capsys):
-    def show(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["onnx-exporter", "show", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out + captured.err
-
-    return show
+def show(run):
+    """Returns ``show(*arguments)``, which gives the exit code and what is printed."""
+    return lambda *arguments: run("show", *map(str, arguments))
 
 
 def rows(text: str, header: str) -> dict[str, str]:

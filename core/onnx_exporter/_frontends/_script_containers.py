@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from onnx_exporter._frontends._script_values import (
     Abstract,
     CannotJoin,
     Chain,
+    Handler,
     ListValue,
     Run,
     is_number,
@@ -336,8 +336,6 @@ def _repeat(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstra
     row = row_of(interpreter, values.items[0], place)
     return interpreter.adopt(ListValue([Run(interpreter.call("aten::repeat", row, ListValue([count]), place=place), True)]))
 
-
-Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
 
 HANDLERS: dict[str, Handler] = {
     "prim::ListConstruct": _new_list,

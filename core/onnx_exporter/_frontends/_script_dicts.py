@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from onnx_exporter._frontends._script_values import Abstract, DictValue, ListValue, is_constant
+from onnx_exporter._frontends._script_values import Abstract, DictValue, Handler, ListValue, is_constant
 
 if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
@@ -109,8 +108,6 @@ def _pop_item(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abst
         raise interpreter.refusal(node, "an empty dict has no item", "mend the model")
     return args[0].items.popitem()
 
-
-Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
 
 HANDLERS: dict[str, Handler] = {"prim::DictConstruct": _new_dict, "aten::dict": _dict}
 

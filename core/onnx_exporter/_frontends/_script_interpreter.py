@@ -35,6 +35,7 @@ from onnx_exporter._frontends._script_values import (
     Abstract,
     CannotJoin,
     DictValue,
+    Handler,
     ListValue,
     Maybe,
     ModuleValue,
@@ -61,8 +62,6 @@ _OF_ANY_NUMBERS = ((["number"], "Scalar"), (["number", "number"], ""))
 
 _PLAIN = (type(None), bool, int, float, complex, str, list, tuple, dict, torch.device, torch.dtype, enum.Enum)
 """What a module's attributes are that are no weights and no modules; all others are objects by their attributes."""
-
-Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
 
 
 class Interpreter:

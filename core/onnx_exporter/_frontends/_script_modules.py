@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from onnx_exporter._frontends._script_values import UNINITIALISED, Abstract, DictValue, ModuleValue
+from onnx_exporter._frontends._script_values import UNINITIALISED, Abstract, DictValue, Handler, ModuleValue
 
 if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
@@ -101,7 +100,7 @@ def _uninitialised(interpreter: Interpreter, node: Any, args: list[Abstract]) ->
     return UNINITIALISED
 
 
-HANDLERS: dict[str, Callable[[Interpreter, Any, list[Abstract]], Abstract]] = {
+HANDLERS: dict[str, Handler] = {
     "prim::GetAttr": _get_attr,
     "prim::SetAttr": _set_attr,
     "prim::CreateObject": _create_object,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from onnx_exporter._frontends._script_runs import to_number
 from onnx_exporter._frontends._script_values import (
     TEXT,
     Abstract,
+    Handler,
     ListValue,
     Maybe,
     constant_tensor,
@@ -26,8 +26,6 @@ from onnx_exporter._source.schema import to_dtype, to_enum
 
 if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
-
-Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
 
 
 # Sizes and types of tensors

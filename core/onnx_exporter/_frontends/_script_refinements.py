@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from onnx_exporter._frontends._script_join import is_same_constant
 from onnx_exporter._frontends._script_numbers import negated
-from onnx_exporter._frontends._script_values import Abstract, ListValue, Maybe
+from onnx_exporter._frontends._script_values import Abstract, Handler, ListValue, Maybe
 from onnx_exporter._source.graph import SourceValue
 
 if TYPE_CHECKING:
@@ -63,8 +63,6 @@ def _is_of(value: Abstract, kinds: Collection[str]) -> bool:
     names = {bool: "BoolType", int: "IntType", float: "FloatType", str: "StringType", tuple: "TupleType", ListValue: "ListType"}
     return names.get(type(value), "") in kinds
 
-
-Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
 
 HANDLERS: dict[str, Handler] = {
     "prim::unchecked_cast": _cast,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +13,7 @@ from onnx_exporter._frontends._script_join import as_leaf
 from onnx_exporter._frontends._script_runs import as_tensor, changeable, check_readable, joined, to_number
 from onnx_exporter._frontends._script_values import (
     Abstract,
+    Handler,
     ListValue,
     Run,
     constant_tensor,
@@ -294,7 +294,7 @@ def _to_list(interpreter: Interpreter, node: Any, args: list[Abstract]) -> Abstr
     return interpreter.adopt(ListValue([to_number(interpreter, item, place) for item in rows]))
 
 
-HANDLERS: dict[str, Callable[[Interpreter, Any, list[Abstract]], Abstract]] = {
+HANDLERS: dict[str, Handler] = {
     "aten::stack": _stack,
     "aten::cat": _cat,
     "aten::concat": _cat,

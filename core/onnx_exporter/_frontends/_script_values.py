@@ -7,15 +7,22 @@ a program can change are objects of their own, compared by identity as in Python
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from onnx_exporter._source.graph import Location, SourceType, SourceValue
 from onnx_exporter.errors import CaptureError
 
+if TYPE_CHECKING:
+    from onnx_exporter._frontends._script_interpreter import Interpreter
+
 Abstract = Any
 """`SourceValue`, `ListValue`, `DictValue`, `Maybe`, `ModuleValue`, a tuple of these, or a Python constant."""
+
+Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
+"""Takes a step of a program: the interpreter, the node, and what the node is given; returns what it gives."""
 
 
 class CannotJoin(Exception):  # noqa: N818 - the program may be written another way; it is no error yet
