@@ -107,8 +107,9 @@ class Exporter:
         try:
             result = self.export(case, opset, capture)
         except UnsupportedOpError as error:
-            assert is_refused_for(reason, case, error), f"{where} is refused, but the error does not say {reason!r}: {error}"
-            return error
+            if is_refused_for(reason, case, error):
+                return error
+            raise AssertionError(f"{where} is refused, but the error does not say {reason!r}: {error}") from error
         raise AssertionError(f"{where} is not refused; the file has {sorted(emitted_operators(result))}")
 
     @property
