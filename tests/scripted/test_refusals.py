@@ -19,11 +19,11 @@ class RankGrows(nn.Module):
         return x
 
 
-class WritesAChoice(nn.Module):
+class WritesWhatALoopChose(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = x
-        if bool(x.sum() > 0):
-            y = x * 2
+        for _ in range(int(x.sum())):
+            y = y * 2
         y.add_(1.0)
         return x + y
 
@@ -232,7 +232,7 @@ def test_an_optional_result_needs_its_opset() -> None:
 
 def test_a_write_that_two_names_may_share_is_refused() -> None:
     with pytest.raises(UnsupportedOpError, match=r"test_refusals.py:\d+[\s\S]*in place"):
-        export(torch.jit.script(WritesAChoice()), (X,), None)
+        export(torch.jit.script(WritesWhatALoopChose()), (X,), None)
 
 
 def test_assertions_and_prints_are_left_out_with_one_warning() -> None:

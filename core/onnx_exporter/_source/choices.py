@@ -1,13 +1,15 @@
-"""Refuses writes into memory that a branch or loop may have given a second name.
+"""Finds writes into memory that a branch or loop may have given a second name.
 
 What a branch gives, or a loop carries, is a value of its own in the pure graph. In PyTorch it may be the very tensor that it
 was chosen from, and then a write into one is seen in the other. Functionalization follows views, but not that; so where
-a write could be seen under a name that is read afterwards, the program is refused.
+a write could be seen under a name that is read afterwards, what follows the branch moves into it (`sinking.py`), or the
+program is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
 
 from onnx_exporter._source.aliasing import AliasSets, EffectsCache
 from onnx_exporter._source.graph import Location, SourceGraph, SourceNode, SourceValue, values_in
@@ -24,29 +26,50 @@ Site = tuple[SourceValue, bool]
 Sites = frozenset[Site]
 
 
-def check_choices(graph: SourceGraph, cache: EffectsCache, sets: AliasSets) -> None:
-    """Raises an error if a write may be seen under a name that is not followed.
+@dataclasses.dataclass(frozen=True, slots=True)
+class HiddenWrite:
+    """A write that is seen under a name which is not followed.
+
+    Attributes:
+        location: Where it stands in the user's model.
+        names: What is written, and the name under which it is seen.
+        site: The memory that they may share.
+    """
+
+    location: Location
+    names: tuple[SourceValue, ...]
+    site: Site
+
+
+def find_hidden_write(graph: SourceGraph, cache: EffectsCache, sets: AliasSets, memory: Memory) -> HiddenWrite | None:
+    """Returns the first write that may be seen under a name that is not followed; None if there is none.
 
     Args:
         graph: The graph, in which nodes still write.
         cache: What nodes write, and which results share memory with which argument.
         sets: The values that are followed together: views of one tensor.
-
-    Raises:
-        UnsupportedOpError: If there is such a write.
+        memory: The memory of the graph's values.
     """
-    if any(node.op in _BLOCKS for node in graph.nodes):
-        memory = _Memory(cache)
-        memory.block(graph)
-        _Checker(cache, sets, memory, graph).block(graph, [])
+    return next(_Search(cache, sets, memory, graph).block(graph, []), None)
 
 
-class _Memory:
-    """Finds which memory each value may have."""
+def has_choices(graph: SourceGraph) -> bool:
+    """Whether branches or loops choose anything."""
+    return any(node.op in _BLOCKS for node in graph.nodes)
 
-    def __init__(self, cache: EffectsCache) -> None:
+
+class Memory:
+    """Finds which memory each value may have.
+
+    Args:
+        graph: The graph of the values.
+        cache: Which results share memory with which argument.
+    """
+
+    def __init__(self, graph: SourceGraph, cache: EffectsCache) -> None:
         self._cache = cache
         self._of: dict[SourceValue, Sites] = {}
+        self._block(graph)
 
     def sites(self, value: SourceValue) -> Sites:
         """Returns the memory that a value may have."""
@@ -56,14 +79,13 @@ class _Memory:
             found = self._of[value] = frozenset({(value, False)} if is_own else ())
         return found
 
-    def block(self, graph: SourceGraph) -> None:
-        """Follows the nodes of a graph or block."""
+    def _block(self, graph: SourceGraph) -> None:
         for node in graph.nodes:
             if node.op == "prim::Loop":
                 self._loop(node)
                 continue
             for block in node.blocks:
-                self.block(block)
+                self._block(block)
             if node.op == "prim::If":
                 for output, *sides in zip(node.outputs, *(block.outputs for block in node.blocks), strict=True):
                     self._of[output] = self.all(sides)
@@ -86,7 +108,7 @@ class _Memory:
         while True:
             for value in body.made_values():
                 self._of.pop(value, None)
-            self.block(body)
+            self._block(body)
             made = set(body.made_values())
             wider = {
                 value: self._of[value] | {(site, was or site in made) for site, was in self.sites(end)}
@@ -123,10 +145,10 @@ class _Place:
         return self._last.get(value, -1) > self.position or value in self._again
 
 
-class _Checker:
+class _Search:
     """Walks in the order of execution, and holds each write against what is read afterwards."""
 
-    def __init__(self, cache: EffectsCache, sets: AliasSets, memory: _Memory, graph: SourceGraph) -> None:
+    def __init__(self, cache: EffectsCache, sets: AliasSets, memory: Memory, graph: SourceGraph) -> None:
         self._cache = cache
         self._sets = sets
         self._memory = memory
@@ -137,29 +159,29 @@ class _Checker:
                 for site in memory.sites(value):
                     self._names.setdefault(site, []).append(value)
 
-    def block(self, block: SourceGraph, around: Sequence[_Place], *, is_round: bool = False) -> None:
-        """Checks the writes of a block, which `around` says where it is in."""
+    def block(self, block: SourceGraph, around: Sequence[_Place], *, is_round: bool = False) -> Iterator[HiddenWrite]:
+        """Yields the hidden writes of a block, which `around` says where it is in."""
         place = _Place(block, is_round=is_round)
         self._known.update(block.inputs)
         for place.position, node in enumerate(block.nodes):
             for inner in node.blocks:
-                self.block(inner, [*around, place], is_round=node.op == "prim::Loop")
+                yield from self.block(inner, [*around, place], is_round=node.op == "prim::Loop")
             self._known.update(node.outputs)
             written = [value for name in self._cache.of(node).writes for value in values_in(node.arguments[name])]
             if any(not value.type.is_number for value in written):
-                self._check(node, written, [*around, place])
+                yield from self._seen(node, written, [*around, place])
 
-    def _check(self, node: SourceNode, written: Sequence[SourceValue], places: Sequence[_Place]) -> None:
+    def _seen(self, node: SourceNode, written: Sequence[SourceValue], places: Sequence[_Place]) -> Iterator[HiddenWrite]:
         followed = {self._sets.root(value) for value in written}
         for site in self._memory.all(written):
             for value in self._names.get(site, ()):
                 if value not in self._known or self._sets.root(value) in followed:
                     continue
                 if any(place.reads_after(value) for place in places):
-                    raise refusal(node.location, _REASON)
+                    yield HiddenWrite(node.location, (*written, value), site)
 
 
-def refusal(location: Location, reason: str) -> UnsupportedOpError:
+def refusal(location: Location, reason: str = _REASON) -> UnsupportedOpError:
     """Returns the error for a write that would be seen where the pure graph does not show it."""
     hint = "write into a clone() of it"
     return UnsupportedOpError([UnsupportedOp("an in-place write", (str(location),), (reason,), hint=hint)])

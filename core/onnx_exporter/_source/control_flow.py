@@ -2,7 +2,7 @@
 
 Of a branch both sides give the tensor's new value, of a loop it is carried from round to round. What a block gives or
 carries is a value of its own, although PyTorch may share memory with what it came from: where that would be seen,
-`choices.py` has refused the write.
+`sinking.py` has moved the write into the branch, or refused it.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from onnx_exporter._source.aliasing import AliasSets, Effects, EffectsCache, writes_anything
-from onnx_exporter._source.choices import check_choices
+from onnx_exporter._source.aliasing import Effects, EffectsCache, writes_anything
 from onnx_exporter._source.control_flow import ControlFlow
 from onnx_exporter._source.emit import Emitter, without_strides
 from onnx_exporter._source.graph import (
@@ -26,6 +25,7 @@ from onnx_exporter._source.graph import (
     map_values,
     values_in,
 )
+from onnx_exporter._source.sinking import sink_writes
 from onnx_exporter._source.views import Inverse, is_partition, relation
 from onnx_exporter._source.writes import rebinding_view, written_values
 
@@ -125,9 +125,7 @@ class _Functionalizer:
         self._graph = graph
         self._cache = cache
         self.emitter = Emitter()
-        sets = AliasSets.of_graph(graph, cache)
-        check_choices(graph, cache, sets)
-        self.written = sets.written()
+        self.written = sink_writes(graph, cache).written()
         self.tensors: dict[SourceValue, _Tensor] = {}
         self.aliases: list[_Alias] = []
         self.control_flow = ControlFlow(self)
