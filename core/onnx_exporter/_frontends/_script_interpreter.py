@@ -18,6 +18,7 @@ from onnx_exporter._frontends import (
     _script_containers,
     _script_dicts,
     _script_modules,
+    _script_nested,
     _script_numbers,
     _script_refinements,
     _script_stacking,
@@ -39,6 +40,7 @@ from onnx_exporter._frontends._script_values import (
     ListValue,
     Maybe,
     ModuleValue,
+    Nested,
     constant_tensor,
     describe,
     from_python,
@@ -315,6 +317,9 @@ class Interpreter:
             raise refuse(
                 f"{op} takes a value that the data decide to be None", place, "decide it before, with `if x is not None`"
             )
+        if isinstance(value, Nested):
+            hint = "give nn.TransformerEncoder enable_nested_tensor=False"
+            raise refuse(f"{op} takes a nested tensor, which a file cannot hold", place, hint)
         if value is TEXT:
             raise refuse(f"{op} takes text that is made of data, of which a file computes nothing", place, "use numbers")
         if isinstance(value, DictValue | ModuleValue) or value is UNINITIALISED:
@@ -383,6 +388,7 @@ def _constant(output: Any) -> Abstract:
 
 _HANDLERS: dict[str, Handler] = {
     **_script_modules.HANDLERS,
+    **_script_nested.HANDLERS,
     **_script_containers.HANDLERS,
     **_script_dicts.HANDLERS,
     **_script_numbers.HANDLERS,

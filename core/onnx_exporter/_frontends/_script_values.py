@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onnx_exporter._frontends._script_interpreter import Interpreter
 
 Abstract = Any
-"""`SourceValue`, `ListValue`, `DictValue`, `Maybe`, `ModuleValue`, a tuple of these, or a Python constant."""
+"""`SourceValue`, `ListValue`, `DictValue`, `Maybe`, `Nested`, `ModuleValue`, a tuple of these, or a Python constant."""
 
 Handler = Callable[["Interpreter", Any, list[Abstract]], Abstract]
 """Takes a step of a program: the interpreter, the node, and what the node is given; returns what it gives."""
@@ -120,6 +120,24 @@ class Maybe:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Nested:
+    """A nested tensor of sequences.
+
+    Attributes:
+        padded: The sequences, padded to one length along axis 1.
+        valid: Which of the places are no padding.
+    """
+
+    padded: SourceValue
+    valid: SourceValue
+
+    @property
+    def type(self) -> SourceType:
+        """Element type and rank are those of the padded tensor."""
+        return self.padded.type
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ModuleValue:
     """A module."""
 
@@ -150,6 +168,7 @@ _WORDS: dict[type, str] = {
     ListValue: "a list",
     DictValue: "a dict or an object",
     Maybe: "a value that may be None",
+    Nested: "a nested tensor",
     ModuleValue: "a module",
     Uninitialised: "a value that no path sets",
     Text: "text",
@@ -176,7 +195,7 @@ def is_constant(value: Abstract) -> bool:
         return value.is_known and all(is_constant(item) for item in value.items)
     if isinstance(value, DictValue):
         return all(is_constant(item) for item in value.items.values())
-    return not isinstance(value, SourceValue | Maybe | ModuleValue | Uninitialised | Text)
+    return not isinstance(value, SourceValue | Maybe | Nested | ModuleValue | Uninitialised | Text)
 
 
 def to_python(value: Abstract) -> Any:
@@ -257,4 +276,6 @@ def leaves(value: Abstract) -> list[SourceValue]:
         return leaves(value.elements)
     if isinstance(value, Maybe):
         return [*leaves(value.is_set), *leaves(value.value)]
+    if isinstance(value, Nested):
+        return [value.padded, value.valid]
     return []
