@@ -12,6 +12,10 @@ import torchvision
 from onnx_exporter import ExportWarning, export
 
 OPSETS = (9, 11, 13, 15, 17, 20, 23, 28)
+ALWAYS = (9, 17, 28)
+"""The opsets at which every family runs outside the sweep, too."""
+AT_EVERY_OPSET = ("mobilenet_v3_small", "resnet18", "squeezenet1_1")
+"""The families that run at every opset outside the sweep."""
 
 # One of each family: its smallest input, and whether height and width may change
 FAMILIES = {
@@ -98,8 +102,15 @@ def check(name: str, opset: int, tmp_path, capture: str = "trace", *, spatial: b
     }
 
 
-@pytest.mark.parametrize("opset", OPSETS)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in FAMILIES])
+def families():
+    for name in FAMILIES:
+        for opset in OPSETS:
+            is_sweep = opset not in ALWAYS and name not in AT_EVERY_OPSET
+            marks = [pytest.mark.xdist_group(name), *([pytest.mark.sweep] if is_sweep else [])]
+            yield pytest.param(name, opset, marks=marks, id=f"{name}-{opset}")
+
+
+@pytest.mark.parametrize(("name", "opset"), families())
 def test_families(name, opset, tmp_path):
     check(name, opset, tmp_path)
 
