@@ -32,7 +32,8 @@ from onnx_exporter._warnings import warn
 from onnx_exporter.errors import ArgumentError, CaptureError
 from onnx_exporter.helpers import dtypes
 
-_FIRST_WITH_BFLOAT16 = 13
+_FIRST_OPSETS = {"bfloat16": 13} | dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"), 19)
+"""The opset from which on operators take an element type of PyTorch, where it is not the oldest."""
 
 
 def purify(graph: SourceGraph, plugin_set: PluginSet, *, fold_weights: bool = True) -> SourceGraph:
@@ -149,10 +150,12 @@ def _check_dtypes(graph: SourceGraph, output_names: Sequence[str], opset: int) -
     own_names = [value.name for value in graph.inputs]
     for role, names, values in (("input", own_names, graph.inputs), ("output", output_names, graph.outputs)):
         for name, value in zip(names, values, strict=True):
-            if value.type.dtype == torch.bfloat16 and opset < _FIRST_WITH_BFLOAT16:
+            dtype = str(value.type.dtype).removeprefix("torch.")
+            first = _FIRST_OPSETS.get(dtype, opset)
+            if opset < first:
                 raise ArgumentError(
-                    f"{role} {name!r} is bfloat16, which ONNX operators take from opset {_FIRST_WITH_BFLOAT16} on; "
-                    f"export at opset_version={_FIRST_WITH_BFLOAT16} or later, or in another dtype"
+                    f"{role} {name!r} is {dtype}, which ONNX operators take from opset {first} on; "
+                    f"export at opset_version={first} or later, or in another dtype"
                 )
 
 

@@ -86,3 +86,11 @@ def test_bfloat16_is_refused_where_no_operator_takes_it(exporter):
         exporter.export(OpCase("aten::neg", torch.neg, (X.bfloat16(),)), 12)
     with pytest.raises(ArgumentError, match=r"output 'output_0' is bfloat16"):
         exporter.export(OpCase("aten::to", lambda x: x.to(torch.bfloat16), (X,)), 12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+def test_float8_is_refused_where_no_operator_takes_it(dtype, exporter):
+    with pytest.raises(ArgumentError, match=rf"'input_0' is {str(dtype)[6:]}.*opset_version=19"):
+        exporter.export(OpCase("", lambda x: x, (X.to(dtype),)), 18)
+    with pytest.raises(ArgumentError, match=r"output 'output_0' is float8"):
+        exporter.export(OpCase("aten::to", lambda x: x.to(dtype), (X,)), 18)

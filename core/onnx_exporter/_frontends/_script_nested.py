@@ -1,7 +1,7 @@
 """Nested tensors of `nn.TransformerEncoder`, which leaves padding out where it may, as padded tensors and what is padding.
 
-A file has no nested tensors. The encoder makes one of its input where all padding is at the end, runs its layers on that, and pads
-the result with zeros. Here the layers run on the padded tensor with the padding masked, which gives the same elsewhere.
+A file has no nested tensors. The encoder makes one of its input where all padding is at the end, runs its layers on that, and
+pads the result with zeros. Here the layers run on the padded tensor with the padding masked, which gives the same elsewhere.
 """
 
 from __future__ import annotations
