@@ -64,20 +64,20 @@ class Memory:
     Args:
         graph: The graph of the values.
         cache: Which results share memory with which argument.
+
+    Attributes:
+        repeated: The lists of what the rounds of a loop give of which several elements may be one tensor.
     """
 
     def __init__(self, graph: SourceGraph, cache: EffectsCache) -> None:
         self._cache = cache
         self._of: dict[SourceValue, Sites] = {}
+        self.repeated: set[SourceValue] = set()
         self._block(graph)
 
     def sites(self, value: SourceValue) -> Sites:
         """Returns the memory that a value may have."""
-        found = self._of.get(value)
-        if found is None:  # a constant that is no weight is nobody's to write, and may stand in several places
-            is_own = value.constant is None or bool(value.name)
-            found = self._of[value] = frozenset({(value, False)} if is_own else ())
-        return found
+        return self._of.setdefault(value, frozenset({(value, False)}))
 
     def _block(self, graph: SourceGraph) -> None:
         for node in graph.nodes:
@@ -117,8 +117,21 @@ class Memory:
             if all(self._of[value] == sites for value, sites in wider.items()):
                 break
             self._of |= wider
-        for output, value in zip(node.outputs, carried, strict=False):
-            self._of[output] = self._of[value]
+        self._leave(node, carried, made)
+
+    def _leave(self, node: SourceNode, carried: Sequence[SourceValue], made: set[SourceValue]) -> None:
+        """Notes the memory of what a loop gives."""
+        (body,) = node.blocks
+        starts: list[SourceValue] = node.arguments["carried"]
+        for output, value, start in zip(node.outputs, carried, starts, strict=False):
+            older = self.sites(start)
+            self._of[output] = older | {(site, was and site not in made) for site, was in self._of[value] - older}
+        # A list of what each round gives: a write into an element is one into what the round has put there
+        for output, value in zip(node.outputs[len(carried) :], body.outputs[1 + len(carried) :], strict=True):
+            elements = self.sites(value)
+            self._of[output] = frozenset({(output, False)}) | {(site, was and site not in made) for site, was in elements}
+            if any(was or site not in made for site, was in elements):
+                self.repeated.add(output)
 
 
 class _Place:
@@ -152,9 +165,10 @@ class _Search:
         self._cache = cache
         self._sets = sets
         self._memory = memory
-        self._known: set[SourceValue] = set()
         self._names: dict[Site, list[SourceValue]] = {}
-        for value in dict.fromkeys(graph.read_values()):
+        read = dict.fromkeys(graph.read_values())
+        self._known = {value for value in read if value.constant is not None}
+        for value in read:
             if not value.type.is_number:
                 for site in memory.sites(value):
                     self._names.setdefault(site, []).append(value)
@@ -174,6 +188,8 @@ class _Search:
     def _seen(self, node: SourceNode, written: Sequence[SourceValue], places: Sequence[_Place]) -> Iterator[HiddenWrite]:
         followed = {self._sets.root(value) for value in written}
         for site in self._memory.all(written):
+            if site[0] in self._memory.repeated:
+                yield HiddenWrite(node.location, tuple(written), site)
             for value in self._names.get(site, ()):
                 if value not in self._known or self._sets.root(value) in followed:
                     continue

@@ -16,6 +16,11 @@ from onnx_exporter._source.graph import SourceGraph, SourceNode, SourceValue, ma
 _GROWTH = 8
 """How many times as many nodes as it had a program may get; each branch that follows another one doubles them."""
 
+_TOO_MANY = (
+    "a tensor is written in place that may be another one too, by what many branches have chosen one after the other: "
+    f"with each way spelled out, the file would be more than {_GROWTH} times as big"
+)
+
 
 def sink_writes(graph: SourceGraph, cache: EffectsCache) -> AliasSets:
     """Rewrites a graph so that no write is seen under a name that is not followed.
@@ -40,8 +45,10 @@ def sink_writes(graph: SourceGraph, cache: EffectsCache) -> AliasSets:
         if hidden is None:
             return sets
         sink = next(_Sinks(cache, sets, memory, hidden).of(graph), None)
-        if sink is None or _size(graph) > limit:
+        if sink is None:
             raise refusal(hidden.location)
+        if _size(graph) > limit:
+            raise refusal(hidden.location, _TOO_MANY)
         sink.run()
         sets = AliasSets.of_graph(graph, cache)
 
