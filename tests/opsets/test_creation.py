@@ -11,6 +11,13 @@ TRACE = ("trace",)
 X = torch.arange(12.0).reshape(3, 4) - 5
 INTS = torch.arange(12).reshape(3, 4)
 ROWS_COLUMNS = {0: {0: "rows", 1: "columns"}}
+
+
+def reads(x, places):
+    """The places, and the rows there, which ONNX Runtime may take for a slice."""
+    return places, x[places], x.index_select(0, places % x.shape[0])
+
+
 OTHER = [(torch.arange(10.0).reshape(2, 5),)]
 OTHER_INTS = [(torch.arange(70).reshape(10, 7),)]
 
@@ -50,7 +57,8 @@ CASES = [
     OpCase("aten::fill", lambda x: (x + 1).fill_(x.sum()), (X,), (8, 28), ROWS_COLUMNS, OTHER, label="tensor", captures=TRACE),
     OpCase("aten::arange", lambda x: torch.arange(x.shape[0]), (X,), (9, 11, 28), ROWS_COLUMNS, OTHER),
     OpCase("aten::arange", lambda x: torch.arange(1, x.shape[1], 2), (X,), (9, 11, 28), ROWS_COLUMNS, OTHER, label="step"),
-    OpCase("aten::arange", lambda x: torch.arange(x.shape[1], 0, -2), (X,), (11, 28), ROWS_COLUMNS, OTHER, label="down"),
+    OpCase("aten::arange", lambda x: torch.arange(x.shape[1], 0, -2), (X,), (9, 11, 28), ROWS_COLUMNS, OTHER, label="down"),
+    OpCase("aten::arange", lambda x: torch.arange(0, 9, x.shape[0]), (X,), (11, 28), ROWS_COLUMNS, OTHER, label="any-step"),
     OpCase(
         "aten::arange",
         lambda x: torch.arange(x.shape[0], x.shape[0] + 3, dtype=torch.float32),
@@ -70,6 +78,24 @@ CASES = [
         ROWS_COLUMNS,
         OTHER,
         label="int-of-float",
+    ),
+    *(
+        OpCase(
+            "aten::arange",
+            lambda x, places=places: reads(x, places(x.shape[0])),
+            (X,),
+            (9, 11, 28),
+            ROWS_COLUMNS,
+            OTHER,
+            label=name,
+        )
+        for name, places in {
+            "reversed-rows": lambda n: torch.arange(n - 1, -1, -1),
+            "every-other-row-reversed": lambda n: torch.arange(n - 1, 0, -2),
+            "rows-from-the-end": lambda n: torch.arange(-n, 0),
+            "last-rows-and-first": lambda n: torch.arange(-2, n - 2),
+            "down-below-zero": lambda n: torch.arange(-1, -n - 1, -1),
+        }.items()
     ),
     OpCase("aten::linspace", lambda x: x + torch.linspace(0, 1, 4), (X,), (7, 28), label="static", captures=TRACE),
     OpCase("aten::linspace", lambda x: torch.linspace(x.sum(), 1, 5), (X,), (7, 28), label="tensor", captures=TRACE),
@@ -104,7 +130,7 @@ def test_matches_eager(case, opset, capture, exporter):
 @pytest.mark.parametrize(
     ("call", "opset", "reason"),
     [
-        (lambda x: torch.arange(x.shape[1], 0, -2), 10, "opset 11"),
+        (lambda x: torch.arange(0, 9, x.shape[1]), 10, "opset 11"),
         (lambda x: torch.eye(x.shape[1]), 8, "opset 9"),
     ],
 )

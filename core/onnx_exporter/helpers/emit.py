@@ -184,10 +184,18 @@ def slice_(g: GraphContext, x: Value, axis: int, start: Size, end: Size, step: i
 
 
 def arange(g: GraphContext, start: Size, end: Size, step: int = 1) -> Value:
-    """Returns the int64 numbers from `start` up to `end`, without it; `step` is positive. Added in 0.1."""
+    """Returns the int64 numbers from `start` up to `end`, without it; down to it where `step` is negative. Added in 0.1.
+
+    By Range from opset 11 on. Numbers that may be negative are counted from 0 and moved: ONNX Runtime takes Gather by a Range for a
+    Slice, in which -1 is the last element.
+    """
     start, end = shapes.simplify(start), shapes.simplify(end)
+    if step < 0:
+        return g.op("Sub", shapes.scalar(g, start), arange(g, 0, shapes.subtract(g, start, end), -step))
     if isinstance(start, int) and isinstance(end, int):
         return g.constant(torch.arange(start, max(start, end), step))
+    if g.opset >= 11 and not shapes.is_size(shapes.element(start)):
+        return g.op("Add", arange(g, 0, shapes.subtract(g, end, start), step), shapes.scalar(g, start))
     if g.opset >= 11:
         return g.op("Range", shapes.scalar(g, start), shapes.scalar(g, end), g.constant(step, dtype=torch.int64))
     count = shapes.subtract(g, end, start)

@@ -163,12 +163,14 @@ def arange(
         return g.constant(torch.arange(start, end, step, dtype=dtype))  # type: ignore[arg-type]
     if not integral:
         return _arange_of_floats(g, start, end, step, dtype)
-    if isinstance(step, int) and step > 0 and isinstance(start, int | Value) and isinstance(end, int | Value):
-        return emit.cast(g, emit.arange(g, start, end, step), dtype)
+    first, limit, stride = (bound if isinstance(bound, Value) else int(bound) for bound in bounds)
+    if isinstance(stride, int):
+        return emit.cast(g, emit.arange(g, first, limit, stride), dtype)
     if not g.has_op("Range"):
-        raise g.unsupported("arange that counts down or in steps that are not constant needs Range, of opset 11")
-    made = g.op("Range", *[shapes.scalar(g, b if isinstance(b, Value) else int(b)) for b in bounds])
-    return emit.cast(g, made, dtype)
+        raise g.unsupported("arange in steps that are not constant needs Range, of opset 11")
+    # Counted from 0, as emit.arange does
+    numbers = g.op("Range", *[shapes.scalar(g, bound) for bound in (0, shapes.subtract(g, limit, first), stride)])
+    return emit.cast(g, numbers if first == 0 else g.op("Add", numbers, shapes.scalar(g, first)), dtype)
 
 
 def _arange_of_floats(g: GraphContext, start: Number, end: Number, step: Number, dtype: torch.dtype) -> Value:
