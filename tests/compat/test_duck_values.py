@@ -13,7 +13,7 @@ from torch.onnx import symbolic_helper as helper
 import onnx_exporter
 
 pytest.importorskip("onnxruntime", reason="the files are run")
-from clients import attributes, exported, inside, jit_utils, op_types, output_types, registered_for
+from clients import attributes, exported, function_of, inside, jit_utils, op_types, output_types, registered_for, verified
 
 X = torch.randn(2, 3, 4)
 
@@ -111,6 +111,16 @@ def test_nodes() -> None:
     result = inside(symbolic)
     (node,) = [node for node in result.model.graph if node.op_type == "Many"]
     assert len(node.outputs) == 2 and node.attributes["a"].value == 4
+
+
+@pytest.mark.parametrize("opset", [11, 13, 17])
+def test_an_output_that_is_added_changes_what_the_others_are(opset: int) -> None:
+    def symbolic(g: Any, x: Any) -> Any:
+        first = g.op("Split", x, axis_i=0)
+        return g.op("Concat", first.node().addOutput(), first, axis_i=0)
+
+    call = function_of(symbolic, lambda x: torch.cat(list(x.chunk(2, 0))[::-1]))
+    verified(lambda x: call(x) + 0, torch.randn(4, 3), opsets=(opset,), dynamic=False)
 
 
 def test_inputs_of_a_node_may_change() -> None:

@@ -291,3 +291,29 @@ def test_a_symbolic_function_may_export() -> None:
     with registered({"aten::tril": tril}, 18):
         assert used(torch.tril, 18) == {18: "here::Mine"}
     assert inner == [(11, 18, 18)] and not torch.onnx.is_in_onnx_export()
+
+
+@pytest.mark.parametrize("register", [torch.onnx.register_custom_op_symbolic, onnx_exporter.register_custom_op_symbolic])
+def test_what_is_built_on_batch_norm_gives_a_client_all_arguments(register: Any) -> None:
+    seen: list[Any] = []
+
+    def batch_norm(g: Any, x: Any, w: Any, b: Any, m: Any, v: Any, training: Any, momentum: Any, eps: Any, cudnn: Any) -> Any:
+        seen.append(symbolic_helper._get_const(cudnn, "i", "cudnn_enabled"))
+        return g.op("BatchNormalization", x, w, b, m, v, epsilon_f=symbolic_helper._get_const(eps, "f", "eps"))
+
+    register("aten::batch_norm", batch_norm, 9)
+    try:
+        model = nn.InstanceNorm2d(3, affine=True, track_running_stats=True).eval()
+        onnx_exporter.export(model, (torch.randn(1, 3, 4, 4),), None, opset_version=13, verify=True)
+    finally:
+        if register is torch.onnx.register_custom_op_symbolic:
+            torch.onnx.unregister_custom_op_symbolic("aten::batch_norm", 9)
+    assert len(seen) == 1
+
+
+def test_group_norm_is_not_built_on_the_instance_norm_of_a_client() -> None:
+    def instance_norm(g: Any, x: Any, w: Any, b: Any, m: Any, v: Any, stats: Any, momentum: Any, eps: Any, cudnn: Any) -> Any:
+        return g.op("client::InstanceNorm", x, w, b)
+
+    onnx_exporter.register_custom_op_symbolic("aten::instance_norm", instance_norm, 9)
+    onnx_exporter.export(nn.GroupNorm(3, 3), (torch.randn(1, 3, 4, 4),), None, opset_version=13, verify=True)

@@ -268,6 +268,7 @@ class EmittedNode(DuckNode):
         self.ir.resize_outputs(len(self.ir.outputs) + 1)
         added = self.ir.outputs[-1]
         added.name = self._graph.builder.unique(f"{self.ir.name}.{len(self.ir.outputs) - 1}")
+        self._graph.changed(self)  # of Split, how many outputs there are says what each holds
         return self._graph.value(added)
 
     def insertBefore(self, other: DuckNode) -> DuckNode:  # noqa: N802

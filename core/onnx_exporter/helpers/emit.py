@@ -25,6 +25,7 @@ __all__ = [
     "pad",
     "reduce",
     "reshape",
+    "reshape_keeping",
     "slice_",
     "split",
     "squeeze",
@@ -116,6 +117,18 @@ def _refine(x: Value, axis: int, dim: Any) -> None:
         x.ir.shape = ir.Shape(dims)
 
 
+def reshape_keeping(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
+    """Gives `x` the sizes `dims`, in which 0 keeps the input's own at that axis and -1 stands for no other. Added in 0.1."""
+    unknown = [axis for axis, item in enumerate(dims) if isinstance(shapes.simplify(item), Value)]
+    if len(unknown) != 1:
+        return g.op("Reshape", x, shapes.vector(g, dims))
+    # ONNX Runtime 1.32 puts -1 in the place of the only size in a Concat that is computed, though others may be 0
+    axis = unknown[0]
+    there = g.constant([int(own == axis) for own in range(len(dims))], dtype=torch.int64)
+    known = g.constant([0 if own == axis else shapes.simplify(item) for own, item in enumerate(dims)], dtype=torch.int64)
+    return g.op("Reshape", x, g.op("Add", g.op("Mul", shapes.scalar(g, dims[axis]), there), known))
+
+
 def flatten_to(g: GraphContext, x: Value, start: int, end: int) -> Value:
     """Joins the axes from `start` to `end` (inclusive) into one. Added in 0.1."""
     rank = shapes.rank_of(g, x)
@@ -129,13 +142,13 @@ def flatten_to(g: GraphContext, x: Value, start: int, end: int) -> Value:
         return reshape(g, x, [*items[:start], shapes.total(g, items[start : end + 1]), *items[end + 1 :]])
     before: list[Size] = [shapes.known_size(x, axis) or 0 for axis in range(start)]
     after = [shapes.size(g, x, axis) for axis in range(end + 1, rank)]
-    middle = [shapes.known_size(x, axis) for axis in range(start, end + 1)]
-    if all(isinstance(item, int) for item in middle):
-        joined: Size = 1
-        for item in middle:
-            joined *= item  # type: ignore[operator]
-    else:
-        joined = -1
+    middle = [shapes.size(g, x, axis) for axis in range(start, end + 1)]
+    if any(isinstance(item, Value) for item in after):
+        # They may be 0 when the model runs, and such a size is kept from the input's axis at the same place only
+        kept: list[Size] = [item if isinstance(item, int) else 0 for item in after]
+        wide = reshape_keeping(g, x, [*before, shapes.total(g, middle), *[1] * (end - start), *kept])
+        return squeeze(g, wide, range(start + 1, end + 1))
+    joined = shapes.total(g, middle) if all(isinstance(item, int) for item in middle) else -1
     return g.op("Reshape", x, shapes.vector(g, [*before, joined, *after]))
 
 
@@ -151,6 +164,13 @@ def expand(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
         items.append(1 if keeps or (own is not None and own == shapes.element(item)) else item)
     if all(item == 1 for item in items if isinstance(item, int)) and all(isinstance(item, int) for item in items):
         return unsqueeze(g, x, range(lead)) if lead else x
+    if any(item == 0 for item in items if isinstance(item, int)) and x.dtype is not None:
+        # ONNX Runtime 1.32 drops an Expand of an axis of size 1 to none, if the sizes are a constant
+        own = [1] * lead + shapes.sizes(g, x)
+        own = [size if item == 1 else item for item, size in zip(items, own, strict=True)]
+        if g.opset >= 9 or all(isinstance(size, int) for size in own):
+            return full(g, own, 0, x.dtype)
+        items = own if g.opset == 8 else items
     if g.opset >= 8:
         return g.op("Expand", x, shapes.vector(g, items))
     x = unsqueeze(g, x, range(lead)) if lead else x
@@ -186,8 +206,8 @@ def slice_(g: GraphContext, x: Value, axis: int, start: Size, end: Size, step: i
 def arange(g: GraphContext, start: Size, end: Size, step: int = 1) -> Value:
     """Returns the int64 numbers from `start` up to `end`, without it; down to it where `step` is negative. Added in 0.1.
 
-    By Range from opset 11 on. Numbers that may be negative are counted from 0 and moved: ONNX Runtime takes Gather by a Range for a
-    Slice, in which -1 is the last element.
+    By Range from opset 11 on. Numbers that may be negative are counted from 0 and moved: ONNX Runtime takes Gather by a Range for
+    a Slice, in which -1 is the last element.
     """
     start, end = shapes.simplify(start), shapes.simplify(end)
     if step < 0:
@@ -328,6 +348,9 @@ def topk(g: GraphContext, x: Value, k: Size, axis: int, largest: bool = True, is
         return values, indices
     if not isinstance(k, int):
         raise g.unsupported("TopK with a k that is not constant needs opset 10")
+    if k == 0:  # the attribute must be positive
+        nothing = slice_(g, x, axis, 0, 0)
+        return nothing, cast(g, nothing, torch.int64)
     values, indices = g.op("TopK", x, k=k, axis=axis, outputs=2)
     return values, indices
 

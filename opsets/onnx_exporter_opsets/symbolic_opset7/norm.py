@@ -77,6 +77,13 @@ def _batch_statistics(
     return affine(g, normal, weight, bias), emit.squeeze(g, mean, axes), emit.squeeze(g, factor, axes)
 
 
+def _of_running_statistics(g: GraphContext, *args: Value | float | None) -> Value:
+    """What ``aten::batch_norm`` gives in inference, whoever converts it: its arguments but whether to train and to use cuDNN."""
+    *tensors, momentum, eps = args
+    result: Value = g.call("aten::batch_norm", *tensors, False, momentum, eps, cudnn_enabled=False)
+    return result
+
+
 @table.op("aten::native_batch_norm", "aten::_native_batch_norm_legit")
 def native_batch_norm(
     g: GraphContext,
@@ -92,7 +99,7 @@ def native_batch_norm(
     """``aten::native_batch_norm(...) -> (Tensor, Tensor, Tensor)``: as batch_norm; statistics only of training."""
     if training:
         return _batch_statistics(g, input, weight, bias, eps)
-    result = g.call("aten::batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)
+    result = _of_running_statistics(g, input, weight, bias, running_mean, running_var, momentum, eps)
     assert input.dtype is not None
     empty = g.constant(torch.zeros(0, dtype=input.dtype))
     return result, empty, empty
@@ -198,7 +205,7 @@ def instance_norm(
 ) -> Value:
     """``aten::instance_norm(Tensor input, Tensor? weight, ...)``: InstanceNormalization; with running statistics, batch_norm."""
     if not use_input_stats:
-        return g.call("aten::batch_norm", input, weight, bias, running_mean, running_var, False, momentum, eps)  # type: ignore[no-any-return]
+        return _of_running_statistics(g, input, weight, bias, running_mean, running_var, momentum, eps)
     channels = shapes.known_size(input, 1)
     if channels is None or input.dtype == torch.float64:
         # runtimes have no InstanceNormalization of double
@@ -225,7 +232,7 @@ def group_norm(
     groups = _grouped(g, input, num_groups)
     ones = g.constant(torch.ones(num_groups, dtype=input.dtype))
     zeros = g.constant(torch.zeros(num_groups, dtype=input.dtype))
-    normal = g.call("aten::instance_norm", groups, ones, zeros, None, None, True, 0.0, eps)
+    normal = instance_norm(g, groups, ones, zeros, None, None, True, 0.0, eps)
     return affine(g, emit.reshape(g, normal, shapes.sizes(g, input)), weight, bias)
 
 
