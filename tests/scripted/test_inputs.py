@@ -319,3 +319,66 @@ def test_calls_of_calls_after_an_unoptimised_run() -> None:
         model(torch.ones(2))
         export(model, (torch.ones(2),), verify=True)
     export(model, (torch.ones(2),), verify=True)
+
+
+@torch.jit.script
+def either(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    return a if bool(c.sum() > 0) else b
+
+
+@torch.jit.script
+def written(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    v = a if bool(c.sum() > 0) else b
+    v.add_(1)
+    return v
+
+
+@torch.jit.script
+def item_of(items: list[Tensor], c: Tensor) -> Tensor:
+    return items[0] if bool(c.sum() > 0) else items[1]
+
+
+@torch.jit.script_if_tracing
+def while_tracing(a: Tensor, b: Tensor) -> Tensor:
+    return a if bool(a.sum() > 0) else b
+
+
+class EitherPart(nn.Module):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return a if bool(a.sum() > 0) else b
+
+
+class CallsWithBuffer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(2))
+        self.part = torch.jit.script(EitherPart())
+
+
+class ReturnsABuffer(CallsWithBuffer):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return either(self.kept, y, x) + self.kept + y
+
+
+class ReturnsFromAPart(CallsWithBuffer):
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return self.part(x, y) + x, y * 2
+
+
+class WritesAnArgument(CallsWithBuffer):
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, b = x * 1, y * 1
+        result = written(a, b, x)
+        return result, a, b
+
+
+class ReturnsAnArgument(CallsWithBuffer):
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return either(x, y, x) + x, item_of([x, y], x) + x + y, while_tracing(x, y) - x
+
+
+@pytest.mark.parametrize("opset", [9, 17])
+@pytest.mark.parametrize("model", [ReturnsABuffer, ReturnsFromAPart, WritesAnArgument, ReturnsAnArgument])
+def test_an_argument_stays_what_it_is_where_a_scripted_function_may_return_it(model: type[nn.Module], opset: int) -> None:
+    args, others = (torch.ones(2), torch.zeros(2)), [(-torch.ones(2), torch.zeros(2)), (torch.ones(2) * 2, torch.ones(2) * 3)]
+    export(model(), args, None, opset_version=opset, verify=True, verify_args=others)

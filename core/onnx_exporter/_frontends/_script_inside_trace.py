@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from onnx_exporter._frontends._patching import patched
 from onnx_exporter._frontends._script_interpreter import Interpreter
 from onnx_exporter._frontends._script_results import End, outputs_of, place_of_return
 from onnx_exporter._frontends._script_values import Abstract, CannotJoin, DictValue, ListValue, Maybe, ModuleValue, from_python
@@ -31,6 +33,25 @@ def scripted_parts(model: torch.nn.Module) -> Iterator[None]:
     finally:
         for module, name, child in swapped:
             module._modules[name] = child
+
+
+@contextmanager
+def scripted_functions() -> Iterator[None]:
+    """While active, scripted functions are given other names of the tensors that they are called with.
+
+    The tracer knows values by their tensor objects. A function that returns one that it was given would make the result, which
+    other data may make another tensor, what the argument is from then on.
+    """
+    call = torch.jit.ScriptFunction.__call__
+
+    @functools.wraps(call)
+    def with_other_names(function: Any, *args: Any, **kwargs: Any) -> Any:
+        if torch._C._get_tracing_state() is not None:
+            args, kwargs = pytree.tree_map_only(torch.Tensor, torch.ops.aten.alias.default, (args, kwargs))
+        return call(function, *args, **kwargs)
+
+    with patched([(torch.jit.ScriptFunction, "__call__", with_other_names)]):
+        yield
 
 
 class _Part(torch.nn.Module):

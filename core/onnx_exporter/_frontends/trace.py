@@ -24,7 +24,7 @@ from onnx_exporter._frontends._functions import spread_arguments
 from onnx_exporter._frontends._guards import is_guard
 from onnx_exporter._frontends._inputs import ModelInputs
 from onnx_exporter._frontends._reads import Reads
-from onnx_exporter._frontends._script_inside_trace import scripted_parts
+from onnx_exporter._frontends._script_inside_trace import scripted_functions, scripted_parts
 from onnx_exporter._frontends._state import ParameterWatch, unchanged_state
 from onnx_exporter._frontends._structures import register_structures
 from onnx_exporter._frontends._trace_graph import Converter
@@ -65,6 +65,7 @@ def capture_trace(model: torch.nn.Module, inputs: ModelInputs) -> Captured:
         plain_attention(),
         as_written(model),
         scripted_parts(model),
+        scripted_functions(),
     ):
         warnings.simplefilter("always")
         with unchanged_state(model):
