@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from onnx_exporter._frontends._inputs import ModelInputs, model_inputs
 from onnx_exporter._frontends.captured import Captured, Range
 from onnx_exporter._frontends.exported_program import capture_export, inputs_of_program
 from onnx_exporter._verify_inputs import Symbols
+from onnx_exporter.errors import CaptureError
 from source_tools import run_captured
 
 
@@ -115,6 +117,41 @@ def test_a_condition_on_two_axes_is_told() -> None:
     (note,) = found.notes
     assert note.startswith("torch.export holds only where ")
     assert "first" in note and "second" in note
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.reshape(x.shape[1], x.shape[0]),
+        lambda x: x.t().reshape(x.shape[0], x.shape[1]),
+        lambda x: x.diagonal(x.shape[0] - x.shape[1]),
+    ],
+)
+def test_two_axes_that_an_operator_takes_for_equal_are_told(function: Callable[..., Any]) -> None:
+    model = Model(function)
+    inputs = model_inputs(model.forward, (torch.randn(4, 4),), {}, None, {"x": {0: "n", 1: "m"}})
+    (note,) = capture_export(model, inputs).notes
+    assert note.startswith("torch.export holds only where ") and "==" in note
+
+
+@pytest.mark.parametrize("function", [lambda x: x.squeeze(0), lambda x: x.squeeze((0, 1)), lambda x: x.squeeze()])
+def test_an_axis_that_squeeze_would_remove_is_told_or_refused(function: Callable[..., Any]) -> None:
+    found = captured(function)
+    assert found.ranges == {"n": (2, None)}
+    assert re.fullmatch(r"torch.export holds for n >= 2 only \(.*test_exported_program_ranges.py:\d+\)", found.notes[0])
+    with pytest.raises(CaptureError, match=r"squeeze\(\) removes .*size 1[\s\S]*test_exported_program_ranges.py:\d+"):
+        captured(function, 1)
+
+
+def test_an_axis_that_an_operator_takes_for_one_to_broadcast_is_told() -> None:
+    def broadcast(x: torch.Tensor) -> torch.Tensor:
+        diagonal = x.unfold(0, 2, 2).diagonal()
+        return torch.einsum("...i,...i->...", diagonal, diagonal)
+
+    model = Model(broadcast)
+    inputs = model_inputs(model.forward, (torch.randn(2, 4),), {}, None, {"x": {0: "n", 1: "m"}})
+    (note,) = capture_export(model, inputs).notes
+    assert note.startswith("torch.export holds only where Min(m, ") and note.endswith(" == 1")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,12 @@ def write_then_branch(x):
     return y if y.sum() > 0 else -y
 
 
+def write_where_large(x):
+    y = x.clone()
+    y[x.max() > 9] = 0.0
+    return y
+
+
 READS_OF_DATA = {
     "item": lambda x: x / x.max().item(),
     "bool": branch,
@@ -61,6 +67,9 @@ READS_OF_DATA = {
     "random": lambda x: x if torch.rand(1).item() > 2 else -x,
     "number of selected": lambda x: x * len(range(len(x[x > 0.5]))),
     "parts of a selection": lambda x: torch.stack(x[x > 0.5].unbind(0)),
+    "mask of rank 0": lambda x: x[x.max() > 0],
+    "mask of rank 0 among others": lambda x: x[0, (x > 9).any()],
+    "write at a mask of rank 0": write_where_large,
     "axes of a selection": lambda x: x[x > 0.5].squeeze(),
     "pool size": lambda x: F.avg_pool2d(x[None], x.nonzero().shape[0] // 8),
 }
@@ -89,12 +98,16 @@ READS_OF_SIZES = {
     "iteration": lambda x: torch.stack([row * 2 for row in x]),
     "split": lambda x: torch.cat(x.split(2)[::-1]),
     "unbind": lambda x: x.unbind(0)[-1],
+    "chunk": lambda x: x.chunk(2)[-1],
+    "covariance": lambda x: x.cov(),
+    "correlation": lambda x: x.corrcoef(),
     "element of a tensor of a type": lambda x: torch.LongTensor([x.shape[0], 1]) + x.sum(),
     "element of a Python list": lambda x: [1, 2, 3, 4, 5][x.shape[0]] * x,
     "branch": lambda x: x if x.shape[0] > 2 else -x,
     "shortcut": shortcut,
     "squeeze": lambda x: x.squeeze(),
     "squeeze of an axis that is called dynamic": lambda x: x.squeeze(0),
+    "range that ends at a size": lambda x: torch.range(0, x.shape[0]) + x.sum(),
     "roll": lambda x: x.roll(x.shape[0] - 1, 0),
     "pool size": lambda x: F.max_pool2d(x[None], kernel_size=x.shape[0]),
     "adaptive pool size": lambda x: F.adaptive_avg_pool1d(x[None], x.shape[0] // 2),
@@ -153,6 +166,20 @@ class Twice(torch.nn.Module):
         return self.attention(x, x, x)[0]
 
 
+class Channels(torch.nn.Module):
+    """Parts of an axis that convolutions, pools and the like leave as it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = torch.nn.Conv2d(3, 6, 3), torch.nn.ConvTranspose2d(6, 4, 2)
+
+    def forward(self, x):
+        x = self.down(x).chunk(2, 1)[-1]
+        x = F.max_pool2d(torch.cat([x, x.relu()], 1), 2).chunk(2, 1)[-1]
+        x = self.up(torch.cat([F.interpolate(x, scale_factor=2.0)] * 2, 1))
+        return x.chunk(2, 1)[-1]
+
+
 SEQUENCE, IMAGE = torch.randn(2, 5, 8), torch.randn(2, 3, 8, 8)
 SEQUENCE_AXES, IMAGE_AXES = {"x": {0: "batch", 1: "sequence"}}, {"x": {0: "batch", 2: "height"}}
 HARMLESS = {
@@ -167,9 +194,14 @@ HARMLESS = {
     "greatest size": (lambda x: x * max(x.shape), X, DYNAMIC),
     "fixed axis": (lambda x: x.view(-1, int(x.shape[1])), X, DYNAMIC),
     "fixed axis of a result": (lambda x: x * math.sqrt((x.relu() @ x.t()[:, :4] if False else x.relu()).shape[1]), X, DYNAMIC),
+    "boolean in brackets": (lambda x: x[True, 1:], X, DYNAMIC),
+    "no positions": (lambda x: x[torch.empty(0, dtype=torch.long)], X, DYNAMIC),
     "slice": (lambda x: x[x.shape[0] - 3 : x.shape[0] - 1], X, DYNAMIC),
     "squeeze of a fixed axis": (lambda x: x.relu().unsqueeze(1).squeeze(1), X, DYNAMIC),
-    "chunk": (lambda x: torch.cat(x.chunk(2)[::-1]), X, DYNAMIC),
+    "chunk of a fixed axis": (lambda x: torch.cat(x.relu().chunk(2, 1)[::-1]), X, DYNAMIC),
+    "a single chunk": (lambda x: x.chunk(1)[0], X, DYNAMIC),
+    "chunk of the channels": (Channels(), IMAGE, IMAGE_AXES),
+    "covariance of fixed rows": (lambda x: x.t().cov(), X, DYNAMIC),
     "parts by reshape": (lambda x: x.view(-1, 2, 2).permute(1, 0, 2).unbind(0)[1], X, DYNAMIC),
     "unpacked": (unpacked, X, DYNAMIC),
     "text": (lambda x: x + len(f"{x.sum()}"[:0]), X, DYNAMIC),

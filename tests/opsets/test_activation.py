@@ -36,6 +36,7 @@ CASES = [
     OpCase("aten::softmax", lambda x: F.softmax(x, 0), (IMAGE,), (7, 13), label="first", captures=TRACE),
     OpCase("aten::softmax", lambda x: F.softmax(x, -1, dtype=torch.float32), (INTS,), (7, 13, 28), label="dtype", captures=TRACE),
     OpCase("aten::softmax", lambda x: F.softmax(x, 0), (X[0, 0],), (7, 13, 28), label="rank0", captures=TRACE),
+    OpCase("aten::softmax", lambda x: (x[:0].softmax(-1), x[:, :0].log_softmax(0)), (INTS,), (7, 13, 28), label="no-ints"),
     OpCase("aten::log_softmax", lambda x: F.log_softmax(x, 1), (IMAGE,), (7, 11, 13, 28), BATCH, captures=TRACE),
     OpCase(
         "aten::log_softmax", lambda x: F.log_softmax(x, -1, dtype=torch.float64), (X,), (7, 13, 28), label="dtype", captures=TRACE

@@ -23,6 +23,24 @@ def _more(*tensors):
     return tuple(torch.cat([tensor, tensor]) for tensor in tensors)
 
 
+def _extremes(dtype):
+    """The largest and smallest integers of a type, by divisors of both signs (and not the smallest int64 by -1)."""
+    limits = torch.iinfo(dtype)
+    numbers = [limits.min, limits.min + 1, limits.min + 2, -7, -5, -1, 0, 1, 5, 7, limits.max - 1, limits.max]
+    numbers = torch.tensor([number for number in numbers if number >= limits.min], dtype=dtype)
+    pairs = torch.cartesian_prod(numbers, numbers)
+    is_right = (pairs[:, 1] != 0) & ((pairs[:, 0] != limits.min) | (pairs[:, 1] != -1) | (dtype is not torch.int64))
+    return pairs[is_right].T.contiguous().unbind()
+
+
+def _divided(divisor):
+    return lambda x: (x // divisor, torch.div(x, divisor, rounding_mode="floor"))
+
+
+INF = float("inf")
+LERP_START = torch.tensor([1.0, 1.0, INF, 2.0, 1e20, 3.0])
+LERP_END = torch.tensor([INF, -INF, 1.0, 3.0, 1.0, -2.0])
+LERP_WEIGHT = torch.tensor([0.3, 0.7, 0.8, 0.5, 1.0, -0.6])
 LARGE = torch.tensor([2**62 + 1, -(2**62) - 1, 2**63 - 1, -(2**63)])
 
 CASES = [
@@ -78,6 +96,15 @@ CASES = [
     OpCase("aten::floor_divide", lambda x: x // -4, (X,), (7, 10, 28), label="power-of-two", captures=TRACE),
     OpCase("aten::floor_divide", lambda x, y: x // y, (INTS, OTHER_INTS), (7, 9, 10, 28), label="int"),
     OpCase("aten::floor_divide", lambda x: x // 7, (BYTES,), (7, 10, 28), label="uint8", captures=TRACE),
+    *[
+        OpCase("aten::floor_divide", call, args, (7, 9, 10, 28), label=f"{dtype}-{label}", captures=TRACE)
+        for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+        for x, y in [_extremes(dtype)]
+        for call, args, label in (
+            (lambda x, y: (x // y, torch.div(x, y, rounding_mode="floor")), (x, y), "extremes"),
+            *[(_divided(number), (x,), f"by-{number}") for number in (5, *([-5, -1] if dtype.is_signed else []))],
+        )
+    ],
     OpCase("aten::remainder", lambda x, y: x % y, (X, Y), (10, 28)),
     OpCase("aten::remainder", lambda x: x % 2, (X,), (7, 28), label="power-of-two", captures=TRACE),
     OpCase("aten::remainder", lambda x, y: x % y, (INTS, OTHER_INTS), (7, 9, 10, 28), label="int", captures=TRACE),
@@ -97,6 +124,11 @@ CASES = [
     OpCase("aten::addcmul", lambda x, y: torch.addcmul(x, y, y, value=0.3), (X, Y), (7, 28), captures=TRACE),
     OpCase("aten::addcdiv", lambda x, y: torch.addcdiv(x, x, y, value=2), (X, Y), (7, 28), captures=TRACE),
     OpCase("aten::lerp", lambda x, y: torch.lerp(x, y, 0.3), (X, Y), (7, 28), captures=TRACE),
+    *[
+        OpCase("aten::lerp", lambda x, y, w=w: torch.lerp(x, y, w), (LERP_START, LERP_END), (7, 28), label=f"{w}", captures=TRACE)
+        for w in (-0.7, 0.3, 0.5, 0.7, 1.0)
+    ],
+    OpCase("aten::lerp", torch.lerp, (LERP_START, LERP_END, LERP_WEIGHT), (9, 28), label="tensor", captures=TRACE),
     OpCase("aten::maximum", torch.maximum, (X, Y), (7, 8, 28), emits={"Max"}),
     OpCase("aten::max", lambda x, y: torch.max(x, y), (X, Y[0]), (8, 28), label="broadcast", captures=TRACE),
     OpCase("aten::maximum", torch.maximum, (INTS, OTHER_INTS), (9, 12, 28), label="int", captures=TRACE),

@@ -72,6 +72,29 @@ CASES = [
         opsets=(9, NEWEST),
     ),
     row(
+        "aten::narrow",
+        lambda x: (
+            x.narrow(1, -(x.size(1) // 2), x.size(1) // 2),
+            x.narrow(1, -2, x.size(1) // 2),
+            torch.narrow_copy(x, 1, -(x.size(1) // 2), 1),
+        ),
+        dynamic=ALL,
+        others=[(Y,)],
+        opsets=(7, 9, 11, NEWEST),
+        label="from_the_end",
+        captures=("trace", "export"),
+    ),
+    row(
+        "aten::narrow",
+        lambda x, start: x.narrow(1, start, 2),
+        X,
+        torch.tensor(-2),
+        dynamic=ALL,
+        others=[(Y, torch.tensor(-4)), (Y, torch.tensor(1))],
+        opsets=(9, NEWEST),
+        label="from_a_tensor",
+    ),
+    row(
         "aten::index",
         lambda x, i: (x[i], x[:, i], x[:, :, i]),
         X,
@@ -292,6 +315,16 @@ CASES = [
         label="equals",
     ),
     row("aten::sort", lambda x: (*x.sort(), *x.topk(1)), torch.tensor(3.0), label="scalar"),
+    *[
+        row(
+            "aten::sort",
+            lambda x: (*x[:0].sort(0), x[:, :0].argsort(1, descending=True), *x.topk(0, 0), *x[:0].sort(1)),
+            values,
+            opsets=(7, 9, 10, 11, NEWEST),
+            label=label,
+        )
+        for label, values in {"none": torch.randn(2, 3), "none_int64": LARGE[None]}.items()
+    ],
     row("aten::kthvalue", lambda x: (*x.kthvalue(2), *x.kthvalue(1, 1, True)), torch.randn(2, 4, 6), opsets=(7, NEWEST)),
     row(
         "aten::diagonal",

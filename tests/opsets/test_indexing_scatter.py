@@ -11,6 +11,7 @@ ALL = {0: {0: "batch", 1: "rows"}}
 I = torch.tensor([[1, 0], [2, 3]])  # noqa: E741 - an index
 J = torch.tensor([1, -1])
 put = torch.ops.aten.index_put
+EVERY = {0: {0: "batch", 1: "rows", 2: "columns"}}
 TRACE = ("trace",)
 
 
@@ -205,6 +206,45 @@ CASES = [
         others=[(torch.randn(2, 6, 6), X[:, :3])],
         opsets=(9, 11, NEWEST),
         label="run_time",
+    ),
+    row(
+        "aten::slice_scatter",
+        written(lambda x: x.narrow(1, -(x.size(1) // 2), x.size(1) // 2).mul_(2), lambda x: x.narrow(1, -2, 1).fill_(3.0)),
+        dynamic=ALL,
+        others=[(Y,)],
+        opsets=(9, NEWEST),
+        label="from_the_end",
+        captures=("trace", "export"),
+    ),
+    *(
+        # Brackets take leading axes of size 1 off the value, which the tracer records with the example's sizes
+        row(
+            "aten::copy_",
+            written(lambda x, value, place=place: x.__setitem__(place, value)),
+            X,
+            torch.randn(shape),
+            dynamic={**EVERY, 1: {axis: name for axis, name in enumerate(names) if name}},
+            others=[(torch.randn(3, 5, 7), torch.randn(other))],
+            opsets=(9, 13, NEWEST),
+            label=label,
+        )
+        for label, place, shape, names, other in (
+            ("leading_one", (0, 0), (1, 6), (None, "columns"), (1, 7)),
+            ("leading_one_of_part", (-1, slice(1, None), 0), (1, 3), (None, "less"), (1, 4)),
+            ("leading_ones", Ellipsis, (1, 1, 2, 4, 6), (None, None, "batch", "rows", "columns"), (1, 1, 3, 5, 7)),
+            ("leading_one_expanded", slice(None), (1, 4, 1), (None, "rows", None), (1, 5, 1)),
+            ("leading_one_of_more_axes", True, (1, 2, 4, 6), (None, "batch", "rows", "columns"), (1, 3, 5, 7)),
+            ("same_rank", (0,), (4, 1), ("rows", None), (5, 1)),
+        )
+    ),
+    row(
+        "aten::copy_",
+        lambda x: [(rows := x.new_zeros(3, x.shape[1])).__setitem__(i, x * i) for i in range(3)] and rows,
+        torch.randn(1, 6),
+        dynamic={0: {1: "columns"}},
+        others=[(torch.randn(1, 4),)],
+        opsets=(9, NEWEST),
+        label="rows_of_zeros",
     ),
     row(
         "aten::diagonal_scatter",

@@ -1,5 +1,7 @@
 """Looking up, counting and telling apart against eager PyTorch."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -21,6 +23,11 @@ TRACE = ("trace",)
 
 def row(op, call, *args, **more):
     return OpCase(op, call, args or (X,), **{"captures": TRACE, **more})
+
+
+def ending_in_nan(count, nans):
+    """So many numbers in order, of which the last are not numbers."""
+    return torch.cat([torch.arange(float(count - nans)), torch.full((nans,), NAN)])
 
 
 CASES = [
@@ -61,12 +68,45 @@ CASES = [
         opsets=(9, NEWEST),
         label="bucketize",
     ),
+    *(
+        row(
+            "aten::searchsorted",
+            lambda s, x: (torch.searchsorted(s, x), torch.searchsorted(s, x, right=True, out_int32=True)),
+            ending_in_nan(*example),
+            torch.cat([torch.arange(-1, 12) * 0.5, torch.tensor([NAN, float("inf")])]),
+            dynamic=dynamic,
+            others=[(ending_in_nan(*other), torch.arange(15) * 0.5) for other in others],
+            opsets=(9, 11, NEWEST),
+            label=label,
+        )
+        for label, dynamic, example, others in (
+            ("nan", VECTOR, (5, 1), [(count, nans) for count in range(9) for nans in range(count + 1)]),
+            *(
+                (f"nan_{count}", {}, (count, count // 2), [(count, nans) for nans in range(count + 1)])
+                for count in (1, 2, 3, 6, 8)
+            ),
+        )
+    ),
+    row(
+        "aten::bucketize",
+        lambda x: torch.bucketize(x, torch.tensor([0.0, 1.0, NAN])),
+        label="nan_in_a_constant",
+        opsets=(9, NEWEST),
+    ),
+    row(
+        "aten::bincount",
+        lambda x, w: torch.bincount(x, w),
+        COUNTS,
+        torch.tensor([1.0, float("inf"), 2.0, NAN, -float("inf")]),
+        opsets=(9, 15, 16),
+        label="weights_not_finite",
+    ),
     row(
         "aten::bincount",
         lambda x: (torch.bincount(x), torch.bincount(x, minlength=9)),
         COUNTS,
         dynamic=VECTOR,
-        others=[(torch.tensor([7, 0, 7, 12]),)],
+        others=[(torch.tensor([7, 0, 7, 12]),), (torch.zeros(0, dtype=torch.int64),)],
         opsets=(9, 13, 16, NEWEST),
         label="bincount",
         captures=("trace", "export"),
@@ -141,6 +181,47 @@ CASES = [
         lambda x: (torch.unique(x, dim=0, return_inverse=True, return_counts=True), torch.unique(x, dim=1)),
         torch.tensor([[1.0, 2.0, 1.0], [0.0, 2.0, 0.0], [1.0, 2.0, 1.0]]),
         opsets=(11, NEWEST),
+    ),
+    *[
+        row(
+            "aten::unique_dim",
+            partial(torch.unique, dim=0, return_inverse=inverse, return_counts=counts),
+            X.sign(),
+            dynamic=ALL,
+            others=[(Y.sign(),), (Y[:1],), (Y[:0],)],
+            opsets=(11, 13, NEWEST),
+            label=f"inverse_{inverse}_counts_{counts}",
+            captures=("trace", "export"),
+        )
+        for inverse, counts in [(False, False), (True, False), (False, True)]
+    ],
+    *[
+        row(
+            "aten::unique_consecutive",
+            partial(torch.unique_consecutive, dim=dim, return_inverse=inverse, return_counts=counts),
+            X.sign(),
+            dynamic=ALL,
+            others=[(Y.sign(),), (Y[:1],), (Y[:0],)],
+            opsets=(9, 11, NEWEST),
+            label=f"dim_{dim}_inverse_{inverse}_counts_{counts}",
+            captures=("trace", "export"),
+        )
+        for dim, inverse, counts in [(0, False, False), (0, True, False), (None, False, False), (None, False, True)]
+    ],
+    row(
+        "aten::_unique2",
+        lambda x: (x.unique(), torch.unique(x, return_counts=True), torch.unique(x, return_inverse=True)),
+        dynamic=ALL,
+        others=[(Y,), (Y[:0],)],
+        opsets=(10, 11, NEWEST),
+        label="flags",
+        captures=("trace", "export"),
+    ),
+    row(
+        "aten::_unique2",
+        lambda x: (x[:0].unique(return_inverse=True), x[:, :0].unique_consecutive(return_counts=True)),
+        opsets=(9, 10, 11, NEWEST),
+        label="empty",
     ),
     row(
         "aten::unique_consecutive",

@@ -1,5 +1,7 @@
 """Products, distances, diagonals and linear equations against eager PyTorch."""
 
+import math
+
 import pytest
 import torch
 
@@ -184,6 +186,20 @@ CASES = [
         others=[(torch.randn(6, 7),)],
         opsets=(7, NEWEST),
     ),
+    *[
+        row(
+            "aten::trapezoid",
+            lambda a: (torch.trapezoid(a), torch.trapezoid(a, dx=2, dim=0), torch.trapezoid(a, torch.tensor([1, 4, 5, 9]))),
+            a,
+            opsets=(7, 9, 11, NEWEST),
+            label=label,
+        )
+        for a, label in (
+            (torch.tensor([[100, 120, -50, 127], [-128, 1, 2, 3]], dtype=torch.int8), "int8"),
+            (torch.tensor([[10**10, 3, -7, 5], [-1, 1, 2, 3]]), "int64"),
+            (torch.tensor([[math.inf, 3.0, -7.0, 5.0], [-1.0, math.inf, 2.0, -math.inf]]), "infinite"),
+        )
+    ],
     row(
         "aten::cumulative_trapezoid",
         lambda a: (torch.cumulative_trapezoid(a, dim=0), torch.cumulative_trapezoid(a, a[0])),

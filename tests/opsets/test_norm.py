@@ -31,6 +31,9 @@ class InTraining(nn.Module):
         return F.batch_norm(x, torch.ones(6), torch.ones(6), torch.ones(6), torch.ones(6), training=True)
 
 
+ODD_ROWS = torch.tensor([[1.0, float("nan")], [3.0, 4.0], [float("inf"), 1.0], [0.1, 0.1]])
+
+
 def renormalized(index):
     """An embedding that scales the rows it reads down to a norm."""
     weight = torch.arange(15.0).reshape(5, 3) / 7
@@ -175,6 +178,7 @@ CASES = [
     ),
     OpCase("aten::renorm", lambda x: torch.renorm(x, 2, 1, 5.0), (X,), (7, 13, 18), NHW, OTHERS),
     OpCase("aten::renorm", lambda x: torch.renorm(x, 0.5, -1, 900.0), (X,), (7, 18), captures=TRACE, label="half"),
+    OpCase("aten::renorm", lambda x: torch.renorm(x, 2, 0, 1.0), (ODD_ROWS,), (9, 18), captures=TRACE, label="odd"),
     OpCase("aten::embedding_renorm", renormalized, (torch.tensor([[1, 3], [3, 0]]),), (9, 11, 18), captures=TRACE),
     *[
         OpCase(

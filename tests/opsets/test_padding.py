@@ -27,6 +27,22 @@ CASES = [
         captures=TRACE,
     ),
     OpCase("aten::pad", window, (X,), (9, 11, NEWEST), IMAGES, [(Y,)]),
+    *(
+        OpCase(
+            "aten::pad",
+            lambda x, mode=mode: (
+                F.pad(x[0], (-(x.shape[2] // 2), -1), mode=mode),
+                F.pad(x, (x.shape[2] - 4, 5 - x.shape[3], 3 - x.shape[2], 1), mode=mode),
+            ),
+            (X,),
+            (9, 10, 11, NEWEST),
+            IMAGES,
+            [(Y,), (Y[:, :, :3, :4],)],
+            captures=TRACE,
+            label=f"run_time_{mode}",
+        )
+        for mode in ("constant", "circular")
+    ),
     OpCase("aten::pad", lambda x: F.pad(x.long(), (1, 2, -1, 0), value=7), (X,), (9, 11, NEWEST), captures=TRACE, label="int"),
     OpCase("aten::pad", lambda x: F.pad(x > 9, (1, 2), value=True), (X,), (9, 13, NEWEST), captures=TRACE, label="bool"),
     OpCase(

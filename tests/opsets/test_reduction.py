@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.linalg import vector_norm
 
 from onnx_exporter.testing import NEWEST, OpCase, expand
 
@@ -56,6 +57,13 @@ CASES = [
     OpCase("aten::all", lambda x: x.all(1), (X,), CHANGES, BATCH, OTHER, label="dim", captures=TRACE),
     OpCase("aten::any", lambda x: x.any((0, 1), keepdim=True), (BOOL,), CHANGES, label="dims"),
     OpCase("aten::any", lambda x: x.any(-1), (BOOL.byte(),), CHANGES, label="uint8", captures=TRACE),
+    OpCase("aten::any", lambda x: (x.any(()), x.all((), keepdim=True)), (X,), CHANGES, BATCH, OTHER, label="no-axes"),
+    OpCase("aten::all", lambda x: (x.all(()), x.any(())), (BOOL.byte(),), CHANGES, label="no-axes-uint8", captures=TRACE),
+    OpCase("aten::any", lambda x: (x.any(()), x.all(())), (ZERO,), CHANGES, label="no-axes-rank0", captures=TRACE),
+    *[
+        OpCase(f"aten::{name}", lambda x, f=f: (f(x, dim=()), f(x, dim=(), keepdim=True)), (X,), CHANGES, BATCH, label="no-axes")
+        for name, f in {"amax": torch.amax, "var": torch.var, "mean": torch.mean, "linalg_vector_norm": vector_norm}.items()
+    ],
     OpCase("aten::count_nonzero", lambda x: torch.count_nonzero(x, 1), (X,), CHANGES, captures=TRACE),
     OpCase("aten::logsumexp", lambda x: torch.logsumexp(x * 50, 1), (X,), CHANGES, BATCH, OTHER, captures=TRACE),
     OpCase("aten::logsumexp", lambda x: torch.logsumexp(x, (0, 1), keepdim=True), (INTS,), CHANGES, label="int", captures=TRACE),
@@ -97,6 +105,10 @@ CASES = [
     OpCase("aten::cumprod", lambda x: x.cumprod(-1), (X,), (26, 28), BATCH, OTHER, captures=TRACE),
     OpCase("aten::cumprod", lambda x: x.cumprod(0), (INTS,), (26, 28), label="int", captures=TRACE),
     OpCase("aten::dist", lambda x: torch.dist(x, x.flip(0), 3), (X,), CHANGES, captures=TRACE),
+    *[
+        OpCase("aten::dist", lambda x, y: (torch.dist(x, y), torch.dist(y, x, 1)), (X[0], other), CHANGES, label=label)
+        for label, other in {"int64": INTS[0, :3], "half": X[1].half(), "double": X[1, :1].double()}.items()
+    ],
     OpCase(
         "aten::pairwise_distance", lambda x: torch.nn.functional.pairwise_distance(x, x.flip(0)), (X,), CHANGES, captures=TRACE
     ),

@@ -37,6 +37,22 @@ CASES = [
     OpCase("aten::nanmedian", lambda x: x.nanmedian(), (GAPS,), (9, NEWEST), label="all"),
     *[
         OpCase(
+            f"aten::{name}",
+            lambda x, name=name: getattr(x[x > 3], name)(),
+            (values,),
+            (10, 11, NEWEST),
+            others=[(values * 0,), (values // 2,)],
+            label=f"selected_{str(values.dtype)[6:]}",
+        )
+        for name in ("median", "nanmedian")
+        for values in (INTS, INTS.float(), INTS.byte())
+    ],
+    *[
+        OpCase("aten::median", lambda x: (x[:0].median(), x[:0].nanmedian()), (values,), (9, NEWEST), captures=TRACE, label=label)
+        for label, values in {"empty": X, "empty_int": INTS}.items()
+    ],
+    *[
+        OpCase(
             "aten::quantile",
             lambda x, mode=mode: torch.quantile(x, EACH, dim=1, interpolation=mode),
             (X,),

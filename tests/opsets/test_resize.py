@@ -86,6 +86,57 @@ CASES = [
             ),
         )
     ],
+    # along axes that keep their size, positions are mapped by no factor; nearest looks for twice the size too, in small images
+    *[
+        resize(
+            mode,
+            (7, 8, 9, 10, 11, 13, 18, NEWEST),
+            scale_factor=factors,
+            label=f"keeps-{factors}-{'fixed' if fixed else 'any'}",
+            x=torch.arange(40.0).reshape(1, 2, 4, 5),
+            **(FIXED if fixed else {"others": [(torch.randn(2, 2, *sizes),) for sizes in others]}),
+        )
+        for mode in ("nearest", "bilinear", "bicubic")
+        for fixed in (True, False)
+        for factors, others in (
+            ((1.2, 1.25), [(5, 2), (2, 3), (4, 4), (9, 3), (1, 1), (90, 3)]),
+            ((2.2, 1.1), [(5, 2), (2, 12), (4, 4), (4, 99), (60, 9)]),
+        )
+    ],
+    *[
+        resize(
+            mode,
+            (7, 9, 11, NEWEST),
+            scale_factor=1.3,
+            label="keeps",
+            x=torch.randn(1, 2, *(4, 6, 7)[:axes]),
+            dynamic={0: {axis + 2: "abc"[axis] for axis in range(axes)}},
+            others=[(torch.randn(1, 2, *sizes[:axes]),) for sizes in ((2, 3, 5), (3, 5, 3))],
+            captures=captures,
+        )
+        for mode, axes, captures in (
+            ("linear", 1, TRACE),
+            ("nearest", 1, TRACE),
+            ("nearest", 3, TRACE),
+            ("trilinear", 3, TRACE),
+            ("bilinear", 2, ("trace", "export")),
+        )
+    ],
+    resize("nearest", (9, NEWEST), scale_factor=1.3, label="keeps-double", x=X.double(), others=[(X[:1, :, 2:, :3].double(),)]),
+    resize("bilinear", (9, NEWEST), scale_factor=1.3, label="keeps-double", x=X.double(), others=[(X[:1, :, 2:, :3].double(),)]),
+    resize("nearest", (7, 11, NEWEST), scale_factor=2, label="double", x=X.double(), **FIXED),
+    # sizes that a product in float32, or in double with the factor in float32, gets wrong
+    *[
+        resize(
+            "bilinear",
+            (9, 11, 13, NEWEST),
+            scale_factor=factor,
+            label=f"size-{factor}-{size}",
+            x=torch.randn(1, 1, size, 10),
+            **({"others": [(torch.randn(2, 1, *sizes),) for sizes in ((90, 10), (10, 170))]} if size == 8 else FIXED),
+        )
+        for factor, size in ((0.7, 90), (0.9, 10), (0.29, 100), (0.7, 8), (1.4, 8))
+    ],
     resize("bilinear", (7, 11, NEWEST), size=(9, 4), label="double", align_corners=False, x=X.double(), **FIXED),
     resize(
         "bilinear",

@@ -6,6 +6,7 @@ a wrong file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,6 +40,9 @@ _SAME = frozenset(
     )
 )
 _PARTS = frozenset({"aten::split", "aten::chunk", "aten::split_with_sizes", "aten::unsafe_split", "aten::unsafe_chunk"})
+_CONVOLUTIONS = frozenset(f"aten::{name}{count}d" for name in ("conv", "conv_transpose") for count in (1, 2, 3))
+_RESIZED = re.compile(r"aten::\w*(?:pool|upsample_\w+?)([123])d\w*")
+"""Operators that change the size of as many axes at the end as their name says."""
 
 
 def steady_axes(
@@ -57,6 +61,9 @@ def steady_axes(
     first = next(iter(arguments.values()), None)
     if node.op in _SIZED_BY_LIST:
         return _from_list(arguments.get("size", arguments.get("shape")), first, rank, of, is_steady)
+    if node.op == "aten::cat" and isinstance(first, Sequence):
+        joined = [of(item) for item in first]
+        return tuple(map(all, zip(*joined, strict=True))) if len({*map(len, joined)}) == 1 else None
     if not isinstance(first, SourceValue):
         return None
     own = of(first)
@@ -68,6 +75,13 @@ def steady_axes(
         return None  # what a scripted function returns, say: its axes are not known
     if node.op in _SAME:
         return own
+    if node.op in _CONVOLUTIONS or node.op == "aten::_convolution":
+        weight = of(arguments["weight"])
+        at = len(own) - len(weight) + 1  # the channels, which are an axis of the weights
+        return (*own[:at], all(weight), *_at_end(own, len(weight) - 2, arguments, is_steady))
+    if resized := _RESIZED.fullmatch(node.op):
+        count = int(resized[1])
+        return (*own[:-count], *_at_end(own, count, arguments, is_steady))
     if node.op == "aten::linear":
         return (*own[:-1], True)
     if node.op == "aten::t":
@@ -101,6 +115,12 @@ def _from_list(
         return None
     rest = isinstance(first, SourceValue) and all(of(first)) and all(map(is_steady, sizes))
     return tuple(rest if size == -1 else is_steady(size) for size in sizes)
+
+
+def _at_end(own: Steady, count: int, arguments: dict[str, Any], is_steady: Callable[[Any], bool]) -> Steady:
+    """The last axes of a result, whose sizes follow from the argument's own by numbers."""
+    steady = all(map(is_steady, list(arguments.values())[1:]))
+    return tuple(axis and steady for axis in own[-count:])
 
 
 def _from_end(axes: Steady, distance: int) -> bool:

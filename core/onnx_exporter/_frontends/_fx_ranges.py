@@ -20,6 +20,7 @@ import torch
 from onnx_exporter._frontends._fx_types import location_of
 from onnx_exporter._frontends._guards import is_guard
 from onnx_exporter._frontends.captured import Range, is_library_file
+from onnx_exporter.errors import CaptureError
 
 _TORCH_NN = f"{os.sep}torch{os.sep}nn{os.sep}"
 """Part of the path of PyTorch's own modules, which branch as the user's do."""
@@ -27,6 +28,11 @@ _DEFAULT_LEAST = 2
 """The least size of every dynamic axis unless a condition says more; so PyTorch tells 0 and 1 from the rest."""
 _UNLIMITED = 2**62
 """Sizes from here on mean "no limit", as the end of a slice does."""
+
+_FIXING = "__torch_function__"
+"""The function of PyTorch that takes a number computed from sizes, which is an argument of an operator, for a constant."""
+_RESHAPING = frozenset({"_reshape_view_helper_core_alg", "__call__"})
+"""Those that find out whether an axis keeps its size, and so need not be reshaped."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,20 +62,19 @@ def validity_of(program: torch.export.ExportedProgram, axes: Sequence[tuple[str,
     names: dict[Any, str] = {}
     examples: dict[Any, int] = {}
     shape_env: Any = None
-    for name, size in axes:
-        if isinstance(size, torch.SymInt):
-            node: Any = size.node
-            shape_env = node.shape_env
-            # Before and after PyTorch found out that it equals another.
-            for expression in (node._expr, node.expr):
-                if expression.is_Symbol and node.has_hint():
-                    names.setdefault(expression, name)
-                    examples.setdefault(expression, int(node.hint))
+    nodes: list[tuple[str, Any]] = [(name, size.node) for name, size in axes if isinstance(size, torch.SymInt)]
+    # Each by its own symbol, then by the one that PyTorch found it to equal.
+    symbols_of = [(name, node._expr, node) for name, node in nodes] + [(name, node.expr, node) for name, node in nodes]
+    for name, expression, node in symbols_of:
+        shape_env = node.shape_env
+        if expression.is_Symbol and node.has_hint():
+            names.setdefault(expression, name)
+            examples.setdefault(expression, int(node.hint))
     ranges = _declared(program, names)
     reported: dict[str, Range] = {}
     places: dict[str, list[str]] = {}
     notes = []
-    for condition in dict.fromkeys([*_guards(shape_env), *_clamped_slices(program)]):
+    for condition in dict.fromkeys([*_guards(shape_env), *_clamped_slices(program), *_squeezed_axes(program)]):
         symbols = sorted(condition.expression.free_symbols, key=str)
         if not symbols or not all(symbol in names for symbol in symbols):
             continue
@@ -90,6 +95,26 @@ def validity_of(program: torch.export.ExportedProgram, axes: Sequence[tuple[str,
     return limited, list(dict.fromkeys(told + notes))
 
 
+def check_squeezes(program: torch.export.ExportedProgram, lengths: Sequence[tuple[Any, int]]) -> None:
+    """Refuses a program that keeps an axis which ``squeeze`` removes from the example.
+
+    Args:
+        program: The exported program.
+        lengths: Symbolic size of each dynamic axis of the inputs, and the example's.
+
+    Raises:
+        CaptureError: If there is one.
+    """
+    sizes = {size.node.expr: length for size, length in lengths if isinstance(size, torch.SymInt)}
+    for condition in _squeezed_axes(program):
+        if _holds(condition.expression, sizes) is False:
+            raise CaptureError(
+                "squeeze() removes a dynamic axis that has size 1 in the example, which torch.export takes to be longer\n"
+                f"  at {condition.place or 'unknown place'}\n"
+                "  fix the axis, give an example in which it is longer, or use capture='trace'"
+            )
+
+
 def _declared(program: torch.export.ExportedProgram, names: Mapping[Any, str]) -> dict[str, Range]:
     """The ranges that the program states, which hold what eager PyTorch would refuse too."""
     ranges: dict[str, Range] = {}
@@ -108,11 +133,19 @@ def _guards(shape_env: Any) -> Iterator[_Condition]:
         frame = getattr(getattr(guard, "sloc", None), "framework_loc", None)
         file, line = getattr(frame, "filename", ""), getattr(frame, "lineno", 0) or 0
         if is_library_file(file) and _TORCH_NN not in file:
-            # A number of results, as that of split, is a constant; other equalities are the operator's checks.
+            # A number of results, as that of split, is a constant; a size that is 1 is broadcast, and of two sizes that are
+            # equal a reshape moves none: eager PyTorch takes others too. Other equalities are the operator's checks.
             if isinstance(guard.expr, sympy.Eq):
-                yield _Condition(guard.expr, "", of_operator=True)
+                yield _Condition(guard.expr, "", of_operator=not _is_choice(guard.expr, getattr(frame, "name", "")))
         elif not is_guard(file, line) and "torch._check" not in linecache.getline(file, line):
             yield _Condition(guard.expr, "" if is_library_file(file) or not file else f"{file}:{line}")
+
+
+def _is_choice(equality: Any, function: str) -> bool:
+    """Whether an equality of sizes decides what an operator does, by the function of PyTorch that asked."""
+    if sympy.S.One in equality.args or function == _FIXING:
+        return True
+    return function in _RESHAPING and all(side.is_Symbol for side in equality.args)
 
 
 def _clamped_slices(program: torch.export.ExportedProgram) -> Iterator[_Condition]:
@@ -129,6 +162,22 @@ def _clamped_slices(program: torch.export.ExportedProgram) -> Iterator[_Conditio
             needed = end if isinstance(end, int) and 0 <= end < _UNLIMITED else -start if isinstance(start, int) else 0
             if needed > 0:
                 yield _Condition(sympy.Ge(size.node.expr, needed), f"{location.file}:{location.line}" if location.file else "")
+
+
+def _squeezed_axes(program: torch.export.ExportedProgram) -> Iterator[_Condition]:
+    """Conditions for dynamic axes that ``squeeze`` is asked to remove, which capture takes to be longer than 1."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            if getattr(node.target, "overloadpacket", None) is not torch.ops.aten.squeeze:
+                continue
+            shape = node.args[0].meta["val"].shape
+            dims = node.args[1] if len(node.args) > 1 else range(len(shape))
+            for dim in [dims] if isinstance(dims, int) else dims:
+                size = shape[dim] if shape else 1
+                if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
+                    location = location_of(node)
+                    place = f"{location.file}:{location.line}" if location.file else ""
+                    yield _Condition(sympy.Ge(size.node.expr, 2), place)
 
 
 def _range_of(condition: _Condition, symbol: Any, example: int) -> Range | None:

@@ -52,6 +52,9 @@ _LISTS: dict[Any, tuple[str, ...]] = {
 }
 """Functions that take one number for a list; PyTorch reads a tensor there without a word."""
 
+_NUMBERS = ("range",)
+"""Functions of torch that take numbers only; PyTorch reads a tensor there without a word."""
+
 _CONVOLUTIONS = ("convolution", *(f"conv{kind}{rank}d" for kind in ("", "_transpose") for rank in (1, 2, 3)))
 """Functions of which PyTorch reads every tensor that stands for a number, also within a tuple, without a word."""
 
@@ -117,6 +120,7 @@ class Reads:
         readers: list[tuple[Any, str, str, int]] = [(torch, name, what, 0) for name, what in _FUNCTIONS.items()]
         readers += [(torch.Tensor, name, what, 0) for name, what in _METHODS.items()]
         readers += [(owner, name, _as_argument(name), 1) for owner in _LISTS for name in _LISTS[owner]]
+        readers += [(torch, name, _as_argument(name), 0) for name in _NUMBERS]
         # after the input, the weight and the bias
         readers += [(owner, name, _as_argument(name), 3) for owner in (torch, torch.nn.functional) for name in _CONVOLUTIONS]
         replacements: list[tuple[Any, str, Any]] = [

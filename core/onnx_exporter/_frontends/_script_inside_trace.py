@@ -42,7 +42,7 @@ def scripted_functions() -> Iterator[None]:
     The tracer knows values by their tensor objects. A function that returns one that it was given would make the result, which
     other data may make another tensor, what the argument is from then on.
     """
-    call = torch.jit.ScriptFunction.__call__
+    call: Any = torch.jit.ScriptFunction.__call__
 
     @functools.wraps(call)
     def with_other_names(function: Any, *args: Any, **kwargs: Any) -> Any:

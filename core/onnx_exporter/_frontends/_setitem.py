@@ -1,14 +1,14 @@
 """Takes the example's sizes out of what the tracer records for ``x[i] = value``.
 
-PyTorch's ``__setitem__`` brings the value to the written place's size before it writes, and the tracer records
-that as ``view`` (which drops leading axes of size 1) and ``expand`` to the sizes that the example had, without
-a warning. `aten::copy_` and `aten::index_put_` broadcast by themselves, so both can go; of more axes than the written
-place has, the first must have size 1.
+PyTorch's ``__setitem__`` brings the value to the written place's size before it writes, and the tracer records that
+as ``view`` (which drops leading axes of size 1) and, unless that suffices, ``expand`` to the sizes that the example
+had, without a warning. `aten::copy_` and `aten::index_put_` broadcast by themselves, so both can go; of more axes than
+the written place has, the first must have size 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,16 +25,17 @@ def unbake_setitem(graph: SourceGraph) -> None:
     nodes: list[SourceNode] = []
     for node in graph.nodes:
         if node.op == "aten::copy_":
-            written, value = node.arguments["self"], node.arguments["src"]
-            source = _before_expand(producers.get(value), written)
-            if source is not None:
-                node.arguments["src"] = _before_view(producers.get(source), source, written.type.rank, nodes)
+            written = node.arguments["self"]
+            value = _before_expand(producers, node.arguments["src"], written)
+            node.arguments["src"] = _before_view(producers.get(value), value, written.type.rank, nodes)
         elif node.op == "aten::index_put_":
             value = node.arguments["values"]
             rank = _rank_of_place(node.arguments["self"], node.arguments["indices"])
             node.arguments["values"] = _before_view(producers.get(value), value, rank, nodes)
         elif node.op in ("aten::expand", "aten::view"):
             producers[node.outputs[0]] = node
+        for block in node.blocks:
+            unbake_setitem(block)
         nodes.append(node)
     graph.nodes = nodes
 
@@ -51,15 +52,16 @@ def _rank_of_place(written: SourceValue, indices: Sequence[Any]) -> int | None:
     return rank
 
 
-def _before_expand(node: SourceNode | None, written: SourceValue) -> SourceValue | None:
-    """The value that was expanded to the example's size of the written place, if that is what happened."""
+def _before_expand(producers: Mapping[SourceValue, SourceNode], value: SourceValue, written: SourceValue) -> SourceValue:
+    """What was expanded to the example's size of the written place, if that is how the value was made; else the value."""
+    node = producers.get(value)
     if node is None or node.op != "aten::expand":
-        return None
+        return value
     sizes = node.arguments["size"]
     if not all(isinstance(size, int) for size in sizes) or tuple(sizes) != written.type.example_shape:
-        return None
-    value: SourceValue = node.arguments["self"]
-    return value
+        return value
+    source: SourceValue = node.arguments["self"]
+    return source
 
 
 def _before_view(node: SourceNode | None, value: SourceValue, rank: int | None, nodes: list[SourceNode]) -> SourceValue:
@@ -78,7 +80,7 @@ def _before_view(node: SourceNode | None, value: SourceValue, rank: int | None, 
     if before is None or after is None or not all(isinstance(size, int) for size in node.arguments["size"]):
         return value
     count = len(before) - len(after)
-    if count <= 0 or before != (1,) * count + after:
+    if count < 0 or before != (1,) * count + after:
         return value
     surplus = max(len(before) - rank, 0)
     if not surplus:

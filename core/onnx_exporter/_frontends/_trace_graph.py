@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Container, Sequence
 from pathlib import Path
@@ -28,8 +29,11 @@ _SAME_NUMBER = {"prim::NumToTensor", "aten::ScalarImplicit", "aten::Int", "aten:
 _OF_SCRIPTS = frozenset({"prim::If", "prim::Loop", "aten::__is__", "aten::__isnot__"})
 """What a tracer does not record, so that it comes from a function that the model scripts."""
 
-_PARTS = frozenset({"aten::split", "aten::unsafe_split", "aten::unbind"})
+_PARTS = frozenset({"aten::split", "aten::unsafe_split", "aten::chunk", "aten::unsafe_chunk", "aten::unbind"})
 """Operators that return as many parts as an axis has room for."""
+
+_OF_ROWS = frozenset({"aten::cov", "aten::corrcoef"})
+"""Operators that return a matrix of all rows, of a single one a number."""
 
 
 class Converter:
@@ -38,7 +42,7 @@ class Converter:
     Attributes:
         read: For each noted read, by its index, what the value that Python read depends on.
         parts: For each operator whose number of results or their rank depends on a size that varies, on what, and
-            ``"file:line: what"``.
+            ``"file:line: what"``; and for each mask of rank 0 in brackets.
     """
 
     def __init__(self, inputs: ModelInputs, weights: dict[str, torch.Tensor], in_brackets: Container[int] = ()) -> None:
@@ -50,6 +54,7 @@ class Converter:
         self.read: dict[int, Dependence] = {}
         self.parts: list[tuple[Dependence, str]] = []
         self.in_brackets = in_brackets
+        self.of_booleans: set[SourceValue] = set()
         self.depends = Dependences()
         self.types = Types()
 
@@ -149,7 +154,7 @@ class Converter:
             return
         level = self.depends.size(divided, node.arguments["dim"])
         place = node.location
-        if level is not Dependence.NOTHING and not is_unpacked(place.file, place.line):
+        if level is not Dependence.NOTHING and node.arguments.get("chunks") != 1 and not is_unpacked(place.file, place.line):
             self.parts.append((level, f"{place.file}:{place.line}: the number of parts that {node.op[6:]} returns"))
 
     def _call(self, node: Any) -> SourceNode:
@@ -164,8 +169,9 @@ class Converter:
         self._bind(node, source)
         if any(output.type.dtype is None for output in source.outputs):
             self._find_types(source)
-        if source.op in ("aten::squeeze", "aten::squeeze_"):
+        if source.op in ("aten::squeeze", "aten::squeeze_") or source.op in _OF_ROWS:
             self._judge_squeeze(source)
+        self._judge_brackets(source)
         return source
 
     def _find_types(self, node: SourceNode) -> None:
@@ -184,12 +190,33 @@ class Converter:
         rank = squeezed.type.rank or 0
         named = node.arguments.get("dim")
         axes = range(rank) if named is None else [named] if isinstance(named, int) else named
+        if node.op in _OF_ROWS:
+            axes = range(rank - 1)
         level = max((self.depends.size(squeezed, axis) for axis in axes), default=Dependence.NOTHING)
         shape = squeezed.type.shape or ()  # of a tensor without axes none goes
         is_open = named is None or any(isinstance(shape[axis], str) for axis in axes if shape)
         if level is Dependence.DATA or (is_open and level is not Dependence.NOTHING):
             place = node.location
-            self.parts.append((level, f"{place.file}:{place.line}: which axes have size 1, for squeeze() to remove"))
+            what = f"which axes have size 1, for {node.op[6:].rstrip('_')}() to remove"
+            self.parts.append((level, f"{place.file}:{place.line}: {what}"))
+
+    def _judge_brackets(self, node: SourceNode) -> None:
+        """Notes where brackets hold a mask of rank 0, whose value PyTorch reads without the tracer's notice.
+
+        In its place there is an index tensor of one element or none, made as no Python code makes one; the same stands
+        for a Python boolean, which is no news where it is written out.
+        """
+        arguments = node.arguments
+        if node.op == "aten::empty":
+            if arguments.get("layout") is not None and arguments.get("pin_memory") is None:
+                self.of_booleans.update(node.outputs)
+        elif node.op == "aten::fill_" and arguments["self"] in self.of_booleans:
+            self.of_booleans.update(node.outputs)
+        elif node.op in ("aten::index", "aten::index_put_"):
+            place = node.location
+            if not self.of_booleans.isdisjoint(arguments["indices"]) and not _writes_out_boolean(place.file, place.line):
+                what = "a mask of rank 0 (or a Python boolean) in brackets decides what is read or written"
+                self.parts.append((Dependence.DATA, f"{place.file}:{place.line}: {what}; torch.where() is followed"))
 
     def _bind(self, node: Any, source: SourceNode) -> None:
         sizes = self.depends.sizes_of_results(source)
@@ -293,6 +320,10 @@ _NUMBERS = {
     "NumberType": None,
     "SymIntType": torch.int64,
 }
+
+
+def _writes_out_boolean(file: str, line: int) -> bool:
+    return re.search(r"\b(True|False)\b", linecache.getline(file, line)) is not None
 
 
 def _bounds_slice(value: Any) -> bool:

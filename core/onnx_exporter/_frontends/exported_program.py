@@ -18,7 +18,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 from onnx_exporter._frontends._dynamic import DynamicAxes, normalise_axes
 from onnx_exporter._frontends._fx_capture import run_export
 from onnx_exporter._frontends._fx_graph import Constants, GraphConverter
-from onnx_exporter._frontends._fx_ranges import validity_of
+from onnx_exporter._frontends._fx_ranges import check_squeezes, validity_of
 from onnx_exporter._frontends._fx_types import Symbols, number_kind, type_of
 from onnx_exporter._frontends._inputs import InputTensor, ModelInputs, chosen_names
 from onnx_exporter._frontends.captured import CAPTURE_LOCK, Captured, is_library_file
@@ -352,6 +352,9 @@ def _to_source(program: ExportedProgram, inputs: ModelInputs, doubts: list[str])
     names = [node.name for node in program.graph.nodes if node.op == "placeholder"]
     results = GraphConverter(graph, symbols, constants).convert(program.graph_module, [env[name] for name in names])
     axes = [(name, node.meta["val"].shape[axis]) for item, node in pairs for axis, name in item.dynamic.items()]
+    check_squeezes(
+        program, [(node.meta["val"].shape[axis], item.tensor.shape[axis]) for item, node in pairs for axis in item.dynamic]
+    )
     ranges, notes = validity_of(program, axes)
     captured = Captured(graph, doubts, ranges, notes)
     # What else a program returns (mutated buffers, tokens) is no output of the model.

@@ -25,7 +25,6 @@ __all__ = [
     "pad",
     "reduce",
     "reshape",
-    "reshape_keeping",
     "slice_",
     "split",
     "squeeze",
@@ -79,14 +78,9 @@ def reshape(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
     where it is the only one, so that mostly no shape has to be computed.
     """
     items: list[Size] = [shapes.simplify(item) for item in dims]
-    has_zero = any(item == 0 for item in items if isinstance(item, int))
-    if (
-        x.shape is not None
-        and len(items) == len(x.shape)
-        and all(shapes.element(item) == dim for item, dim in zip(items, x.shape, strict=True))
-    ):
+    if x.shape is not None and [shapes.element(item) for item in items] == list(x.shape):
         return x
-    if has_zero:
+    if any(item == 0 for item in items if isinstance(item, int)):
         if g.opset < 14:
             if any(item == -1 for item in items if isinstance(item, int)) or x.dtype is None:
                 raise g.unsupported("reshaping to a size of 0 needs Reshape's allowzero, of opset 14")
@@ -117,18 +111,6 @@ def _refine(x: Value, axis: int, dim: Any) -> None:
         x.ir.shape = ir.Shape(dims)
 
 
-def reshape_keeping(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
-    """Gives `x` the sizes `dims`, in which 0 keeps the input's own at that axis and -1 stands for no other. Added in 0.1."""
-    unknown = [axis for axis, item in enumerate(dims) if isinstance(shapes.simplify(item), Value)]
-    if len(unknown) != 1:
-        return g.op("Reshape", x, shapes.vector(g, dims))
-    # ONNX Runtime 1.32 puts -1 in the place of the only size in a Concat that is computed, though others may be 0
-    axis = unknown[0]
-    there = g.constant([int(own == axis) for own in range(len(dims))], dtype=torch.int64)
-    known = g.constant([0 if own == axis else shapes.simplify(item) for own, item in enumerate(dims)], dtype=torch.int64)
-    return g.op("Reshape", x, g.op("Add", g.op("Mul", shapes.scalar(g, dims[axis]), there), known))
-
-
 def flatten_to(g: GraphContext, x: Value, start: int, end: int) -> Value:
     """Joins the axes from `start` to `end` (inclusive) into one. Added in 0.1."""
     rank = shapes.rank_of(g, x)
@@ -137,19 +119,26 @@ def flatten_to(g: GraphContext, x: Value, start: int, end: int) -> Value:
     start, end = shapes.normalize_axis(start, rank), shapes.normalize_axis(end, rank)
     if start == end:
         return x
+    items = shapes.sizes(g, x)
+    before, middle, after = items[:start], items[start : end + 1], items[end + 1 :]
+    joined = shapes.total(g, middle)
     if 0 in [shapes.known_size(x, axis) for axis in range(rank)]:  # of no elements, so that no size follows from the others
-        items = shapes.sizes(g, x)
-        return reshape(g, x, [*items[:start], shapes.total(g, items[start : end + 1]), *items[end + 1 :]])
-    before: list[Size] = [shapes.known_size(x, axis) or 0 for axis in range(start)]
-    after = [shapes.size(g, x, axis) for axis in range(end + 1, rank)]
-    middle = [shapes.size(g, x, axis) for axis in range(start, end + 1)]
-    if any(isinstance(item, Value) for item in after):
-        # They may be 0 when the model runs, and such a size is kept from the input's axis at the same place only
-        kept: list[Size] = [item if isinstance(item, int) else 0 for item in after]
-        wide = reshape_keeping(g, x, [*before, shapes.total(g, middle), *[1] * (end - start), *kept])
-        return squeeze(g, wide, range(start + 1, end + 1))
-    joined = shapes.total(g, middle) if all(isinstance(item, int) for item in middle) else -1
-    return g.op("Reshape", x, shapes.vector(g, [*before, joined, *after]))
+        return reshape(g, x, [*before, joined, *after])
+    kept: list[Size] = [item if isinstance(item, int) else 0 for item in items]
+    if not any(isinstance(item, Value) for item in after):
+        return g.op("Reshape", x, shapes.vector(g, [*kept[:start], joined if isinstance(joined, int) else -1, *after]))
+    # What follows may be 0 when the model runs: then too no size follows from the others, and 0 means the input's own size
+    if start == 0 and len(after) == 1:
+        return g.op("Flatten", x, axis=end + 1)
+    if g.opset >= 14:
+        return g.op("Reshape", x, shapes.vector(g, [*before, joined, *after]), allowzero=1)
+    if start == 0:
+        rows = unsqueeze(g, g.op("Flatten", x, axis=end + 1), range(2, len(after) + 1))
+        return g.op("Reshape", rows, shapes.vector_keeping(g, [0, *after]))
+    place = next((axis for axis in range(start, end + 1) if isinstance(items[axis], Value)), start)
+    kept[start : end + 1] = [joined if axis == place else 1 for axis in range(start, end + 1)]
+    ones = [axis for axis in range(start, end + 1) if axis != place]
+    return squeeze(g, g.op("Reshape", x, shapes.vector_keeping(g, kept)), ones)
 
 
 def expand(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
@@ -166,11 +155,10 @@ def expand(g: GraphContext, x: Value, dims: Sequence[Size]) -> Value:
         return unsqueeze(g, x, range(lead)) if lead else x
     if any(item == 0 for item in items if isinstance(item, int)) and x.dtype is not None:
         # ONNX Runtime 1.32 drops an Expand of an axis of size 1 to none, if the sizes are a constant
-        own = [1] * lead + shapes.sizes(g, x)
-        own = [size if item == 1 else item for item, size in zip(items, own, strict=True)]
-        if g.opset >= 9 or all(isinstance(size, int) for size in own):
-            return full(g, own, 0, x.dtype)
-        items = own if g.opset == 8 else items
+        whole = [size if item == 1 else item for item, size in zip(items, [*[1] * lead, *shapes.sizes(g, x)], strict=True)]
+        if g.opset >= 9 or all(isinstance(size, int) for size in whole):
+            return full(g, whole, 0, x.dtype)
+        items = whole if g.opset == 8 else items
     if g.opset >= 8:
         return g.op("Expand", x, shapes.vector(g, items))
     x = unsqueeze(g, x, range(lead)) if lead else x
@@ -348,9 +336,6 @@ def topk(g: GraphContext, x: Value, k: Size, axis: int, largest: bool = True, is
         return values, indices
     if not isinstance(k, int):
         raise g.unsupported("TopK with a k that is not constant needs opset 10")
-    if k == 0:  # the attribute must be positive
-        nothing = slice_(g, x, axis, 0, 0)
-        return nothing, cast(g, nothing, torch.int64)
     values, indices = g.op("TopK", x, k=k, axis=axis, outputs=2)
     return values, indices
 

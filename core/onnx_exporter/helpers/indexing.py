@@ -177,7 +177,7 @@ def scatter_nd(g: GraphContext, x: Value, indices: Sequence[Value], updates: Val
     where = _linear(g, broadcast(g, indices), sizes[:count])
     flat, rows = (emit.reshape(g, item, [-1, width]) for item in (x, updates))
     if add:
-        result = g.op("Add", flat, g.op("MatMul", _one_hot_rows(g, where, lead, flat), rows))
+        result = g.op("Add", flat, _sums_of_rows(g, where, lead, rows, width))
     else:
         column = emit.reshape(g, where, [-1, 1])
         result = g.op("Scatter", flat, g.op("Expand", column, g.op("Shape", rows)), rows, axis=0)
@@ -191,12 +191,31 @@ def _sum_type(x: Value) -> torch.dtype | None:
     return torch.int64 if x.dtype in (torch.uint8, torch.int8, torch.int16, torch.bool) else x.dtype
 
 
-def _one_hot_rows(g: GraphContext, index: Value, size: Size, like: Value) -> Value:
-    """A matrix of `size` rows with a column for each position, 1 in the row that the position names."""
-    kind = torch.float32 if dtypes.is_floating(like.dtype) else torch.int64
+def _sums_of_rows(g: GraphContext, index: Value, count: Size, rows: Value, width: Size) -> Value:
+    """For each of `count` places the sum of the rows whose position names it: a product with a matrix of 0 and 1.
+
+    In a product infinity and NaN would reach every place, as 0 times these is NaN. So the matrix selects single
+    numbers instead; of rows, what is not finite becomes 0, and whether there was some is found by the same product.
+    """
+    kind = torch.float32 if dtypes.is_floating(rows.dtype) else torch.int64
     flat = emit.reshape(g, index, [-1])
-    made = g.op("OneHot", flat, shapes.scalar(g, size), g.constant([0, 1], dtype=kind), axis=0)
-    return emit.cast(g, made, like.dtype or kind)
+    depth = shapes.maximum(g, count, 1)  # of no places, OneHot makes one, which what is added to does not have
+    hot = g.op("OneHot", flat, shapes.scalar(g, depth), g.constant([0, 1], dtype=kind), axis=0)
+    matrix = emit.cast(g, hot, rows.dtype or kind)
+    known = rows.const
+    if kind is torch.int64 or (known is not None and np.isfinite(known.astype(np.float64)).all()):
+        return g.op("MatMul", matrix, rows)
+    zero, infinity, minus = (g.constant(number, like=rows) for number in (0.0, float("inf"), float("-inf")))
+    if width == 1:
+        apart = emit.where(g, emit.cast(g, hot, torch.bool), emit.reshape(g, rows, [1, -1]), zero)
+        return emit.reduce(g, "ReduceSum", apart, [1], keepdims=True)
+    ends = [g.op("Not", g.op("Less", rows, infinity)), g.op("Not", g.op("Greater", rows, minus))]  # NaN is both
+    finite = emit.where(g, g.op("Or", *ends), zero, rows)
+    columns = g.op("Concat", finite, *(emit.cast(g, end, rows.dtype or kind) for end in ends), axis=1)
+    total, *found = emit.split(g, g.op("MatMul", matrix, columns), 1, [width] * 3)
+    for having, end in zip(found, (infinity, minus), strict=True):
+        total = g.op("Add", total, emit.where(g, emit.cast(g, having, torch.bool), end, zero))
+    return total
 
 
 def grid(g: GraphContext, index: Value, axis: int) -> list[Value]:

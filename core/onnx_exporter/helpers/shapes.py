@@ -36,6 +36,7 @@ __all__ = [
     "subtract",
     "total",
     "vector",
+    "vector_keeping",
 ]
 
 Size = int | Value
@@ -148,6 +149,21 @@ def vector(g: GraphContext, items: Sequence[Size]) -> Value:
     if ints or not parts:
         parts.append(g.constant(ints, dtype=torch.int64))
     return parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=0)
+
+
+def vector_keeping(g: GraphContext, items: Sequence[Size]) -> Value:
+    """Returns sizes for a Reshape in which 0 keeps the input's own at that axis, as int64 vector. Added in 0.1.
+
+    Where a single one is computed, it is added to a constant: ONNX Runtime 1.32 would put -1 in its place in a Concat,
+    of which nothing follows where others are 0.
+    """
+    items = [simplify(item) for item in items]
+    computed = [axis for axis, item in enumerate(items) if isinstance(item, Value)]
+    if len(computed) != 1:
+        return vector(g, items)
+    place = g.constant([int(axis in computed) for axis in range(len(items))], dtype=torch.int64)
+    known = g.constant([item if isinstance(item, int) else 0 for item in items], dtype=torch.int64)
+    return g.op("Add", g.op("Mul", scalar(g, items[computed[0]]), place), known)
 
 
 def _binary(g: GraphContext, op_type: str, first: Size, second: Size) -> Size:

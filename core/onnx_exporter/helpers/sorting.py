@@ -29,6 +29,9 @@ def first_of_sorted(
         is_sorted: Whether the order of the result matters.
     """
     axis = shapes.normalize_axis(axis, shapes.rank_of(g, x))
+    if shapes.simplify(count) == 0:  # which the attribute of TopK, as k is below opset 10, may not be
+        nothing = emit.slice_(g, x, axis, 0, 0)
+        return nothing, emit.cast(g, nothing, torch.int64)
     if g.opset < 11 and x.dtype in (torch.int64, torch.uint32):
         return _by_halves(g, x, count, axis, largest)
     values, places = emit.topk(g, _in_sortable_type(g, x), count, axis, largest, is_sorted)

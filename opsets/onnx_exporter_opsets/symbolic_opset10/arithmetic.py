@@ -20,14 +20,12 @@ def _rest_of_floor(g: GraphContext, a: Value, b: Value) -> tuple[Value, Value]:
 
 @table.op("aten::floor_divide", promote=("self", "other"))
 def floor_divide(g: GraphContext, self: Value, other: Value) -> Value:
-    """``aten::floor_divide(Tensor self, Tensor other)``: Div of what Mod leaves divisible.
+    """``aten::floor_divide(Tensor self, Tensor other)``: Div of what Mod leaves divisible; integers as before opset 10.
 
     For floats the steps are PyTorch's: the quotient is whole but for rounding, which Round to the nearest undoes.
     """
-    if self.elements is not None and compute.is_nonnegative_size(self) and compute.is_nonnegative_size(other):
-        return g.op("Div", self, other)
     if not dtypes.is_floating(self.dtype):
-        return compute.wide_op(g, "Div", compute.wide_op(g, "Sub", self, compute.wide_op(g, "Mod", self, other)), other)
+        return g.previous(self, other)
     number = compute.known_number(other)
     if number is not None and number != 0 and torch.frexp(torch.tensor(number).abs())[0] == 0.5:
         return g.previous(self, other)

@@ -11,12 +11,9 @@ table = OpTable(opset=13)
 
 
 def _along_axis(g: GraphContext, op_type: str, x: Value, dim: int, dtype: torch.dtype | None) -> Value:
-    if dtype is not None:
-        x = emit.cast(g, x, dtype)
-    elif not dtypes.is_floating(x.dtype):
-        x = emit.cast(g, x, dtypes.default_float())
-    if x.rank == 0:
-        return emit.squeeze(g, g.op(op_type, emit.unsqueeze(g, x, [0]), axis=0), [0])
+    x = x if dtype is None else emit.cast(g, x, dtype)
+    if x.rank == 0 or not dtypes.is_floating(x.dtype):
+        return g.previous(x, dim)  # type: ignore[no-any-return]
     result: Value = g.op(op_type, x, axis=dim)
     return result
 

@@ -126,11 +126,12 @@ def _log_softmax_backward_data(g: GraphContext, grad_output: Value, output: Valu
 
 def _along_last_axis(g: GraphContext, op_type: str, x: Value, dim: int, dtype: torch.dtype | None) -> Value:
     """Before opset 13 Softmax joins all axes from its own on, so its own is made the last."""
-    if dtype is not None:
-        x = emit.cast(g, x, dtype)
-    elif not dtypes.is_floating(x.dtype):
-        x = emit.cast(g, x, dtypes.default_float())
+    x = x if dtype is None else emit.cast(g, x, dtype)
     rank = shapes.rank_of(g, x)
+    if not dtypes.is_floating(x.dtype):
+        if not any(shapes.known_size(x, axis) == 0 for axis in range(rank)):
+            raise g.unsupported("integers, which PyTorch takes only where there are none")
+        return x
     if rank == 0:
         return emit.squeeze(g, g.op(op_type, emit.unsqueeze(g, x, [0]), axis=0), [0])
     dim = shapes.normalize_axis(dim, rank)

@@ -80,12 +80,24 @@ def _is_power_of_two(x: Value) -> bool:
     return number is not None and number != 0 and math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5
 
 
-def _toward_floor(g: GraphContext, quotient: Value, rest: Value, divisor: Value) -> Value:
-    """Lowers a truncated integer quotient by one where the remainder's sign differs from the divisor's."""
-    differs = g.op("Xor", compute.is_negative(g, rest), compute.is_negative(g, divisor))
-    lower = g.op("And", differs, g.op("Not", g.op("Equal", rest, g.constant(0, like=rest))))
-    assert rest.dtype is not None
-    return g.op("Sub", quotient, emit.cast(g, lower, rest.dtype))
+def _floor_quotient(g: GraphContext, a: Value, b: Value) -> Value:
+    """The quotient of signed integers, truncated by Div, less one where the remainder's sign is not the divisor's.
+
+    All that is computed stays in the integers' range: the product of quotient and divisor is no larger than the dividend.
+    """
+    assert a.dtype is not None
+    number = compute.known_number(b)
+    if number == -1:
+        return g.op("Neg", a)  # the least integer stays as it is; of int64, runtimes fail to divide it
+    quotient = g.op("Div", a, b)
+    product = g.op("Mul", quotient, b)
+    if number is not None:
+        lower = compute.is_negative(g, g.op("Sub", a, product) if number > 0 else g.op("Sub", product, a))
+    else:
+        rest = g.op("Sub", a, product)
+        differs = g.op("Xor", compute.is_negative(g, rest), compute.is_negative(g, b))
+        lower = g.op("And", differs, g.op("Not", g.op("Equal", rest, g.constant(0, like=rest))))
+    return g.op("Sub", quotient, emit.cast(g, lower, a.dtype))
 
 
 @table.op("aten::floor_divide", promote=("self", "other"))
@@ -103,10 +115,9 @@ def floor_divide(g: GraphContext, self: Value, other: Value) -> Value:
         return g.op("Div", self, other)
     dtype, wide = self.dtype, compute.wide_dtype(self.dtype)
     assert dtype is not None and wide is not None
-    a, b = emit.cast(g, self, wide), emit.cast(g, other, wide)
-    quotient = g.op("Div", a, b)
-    rest = g.op("Sub", a, g.op("Mul", quotient, b))
-    return emit.cast(g, _toward_floor(g, quotient, rest, b), dtype)
+    if dtype is torch.uint8:
+        return compute.wide_op(g, "Div", self, other)
+    return emit.cast(g, _floor_quotient(g, emit.cast(g, self, wide), emit.cast(g, other, wide)), dtype)
 
 
 @table.op("aten::remainder", "aten::__mod__", promote=("self", "other"))
@@ -197,8 +208,21 @@ def addcdiv(g: GraphContext, self: Value, tensor1: Value, tensor2: Value, value:
 
 @table.op("aten::lerp", promote=("self", "end", "weight"))
 def lerp(g: GraphContext, self: Value, end: Value, weight: Value) -> Value:
-    """``aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight)``: Sub, Mul and Add."""
-    return g.op("Add", self, g.op("Mul", weight, g.op("Sub", end, self)))
+    """``aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight)``: Sub, Mul and Add, from the nearer end as in PyTorch.
+
+    Below opset 9, which brought Where, a weight that is not constant counts from the start.
+    """
+    step, one = g.op("Sub", end, self), g.constant(1, like=weight)
+    number = compute.known_number(weight)
+    from_start = g.op("Add", self, g.op("Mul", weight, step))
+    if (number is None and g.opset < 9) or (number is not None and abs(number) < 0.5):
+        return from_start
+    rest = g.op("Sub", one, weight) if number is None else g.constant(1 - number, like=weight)
+    from_end = g.op("Sub", end, g.op("Mul", step, rest))
+    if number is not None:
+        return from_end
+    is_small = g.op("Less", g.op("Abs", weight), g.constant(0.5, like=weight))
+    return emit.where(g, is_small, from_start, from_end)
 
 
 @table.op("aten::maximum", "aten::max.other", promote=("self", "other"))

@@ -45,8 +45,17 @@ def _integral(g: GraphContext, y: Value, x: Value | None, dx: float, dim: int, s
 
 @table.op("aten::trapezoid", "aten::trapz")
 def trapezoid(g: GraphContext, y: Value, x: Value | None = None, dx: float = 1, dim: int = -1) -> Value:
-    """``aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1)`` and ``.dx``: half the sum of neighbours times their distance."""
-    return _integral(g, y, x, dx, dim, "aten::sum")
+    """``aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1)`` and ``.dx``: half the sum of neighbours times their distance.
+
+    Samples that are equally far apart are summed, less half of the first and the last, as in PyTorch.
+    """
+    axis = shapes.normalize_axis(dim, shapes.rank_of(g, y))
+    if x is not None or shapes.known_size(y, axis) == 0:
+        return _integral(g, y, x, dx, dim, "aten::sum")
+    ends = _floating(g, g.call("aten::add", *[g.call("aten::select", y, axis, index) for index in (0, -1)]))
+    total = emit.cast(g, g.call("aten::sum", y, [axis]), ends.dtype or dtypes.default_float())
+    total = g.op("Sub", total, g.op("Mul", ends, g.constant(0.5, like=ends)))
+    return total if dx == 1 else g.op("Mul", total, g.constant(dx, like=total))
 
 
 @table.op("aten::cumulative_trapezoid")

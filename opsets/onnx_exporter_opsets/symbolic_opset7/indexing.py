@@ -67,9 +67,11 @@ def slice_(
 def narrow(g: GraphContext, self: Value, dim: int, start: int | Value, length: int | Value) -> Value:
     """``aten::narrow(Tensor self, int dim, SymInt start, SymInt length)``: Slice."""
     start, length = shapes.simplify(start), shapes.simplify(length)
-    if isinstance(start, int) and start < 0:
-        whole = shapes.size(g, self, shapes.normalize_axis(dim, shapes.rank_of(g, self)))
-        start = shapes.add(g, whole, start)
+    axis = shapes.normalize_axis(dim, shapes.rank_of(g, self))
+    if isinstance(start, int):
+        start = shapes.add(g, shapes.size(g, self, axis), start) if start < 0 else start
+    else:  # counted from the start, so that what ends where the axis does has no end of 0
+        start = indexing.from_start(g, shapes.scalar(g, start), shapes.size(g, self, axis))
     return slice_(g, self, dim, start, shapes.add(g, start, length))
 
 

@@ -75,8 +75,10 @@ def _factor(g: GraphContext, norm: Value, maxnorm: float) -> Value:
     limit = g.constant(maxnorm, like=norm)
     scaled = g.op("Div", limit, g.op("Add", norm, g.constant(1e-7, like=norm)))
     assert norm.dtype is not None
-    above = emit.cast(g, g.op("Greater", norm, limit), norm.dtype)
-    one = g.constant(1, like=norm)
+    above, one = g.op("Greater", norm, limit), g.constant(1, like=norm)
+    if g.opset >= 9:
+        return emit.where(g, above, scaled, one)
+    above = emit.cast(g, above, norm.dtype)
     return g.op("Add", one, g.op("Mul", above, g.op("Sub", scaled, one)))
 
 

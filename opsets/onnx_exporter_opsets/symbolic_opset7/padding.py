@@ -55,6 +55,7 @@ def constant_pad_nd(g: GraphContext, self: Value, pad: list[int | Value], value:
         raise g.unsupported("padding with a value that is not constant needs opset 11")
     for axis, (first, last) in enumerate(zip(before, after, strict=True)):
         self = _cropped(g, self, axis, first, last)
+        first, last = _not_negative(g, first), _not_negative(g, last)
         parts = [_block(g, self, axis, first, value), self, _block(g, self, axis, last, value)]
         present = [part for part in parts if part is not None]
         self = present[0] if len(present) == 1 else g.op("Concat", *present, axis=axis)
@@ -62,15 +63,22 @@ def constant_pad_nd(g: GraphContext, self: Value, pad: list[int | Value], value:
 
 
 def _cropped(g: GraphContext, x: Value, axis: int, first: Size, last: Size) -> Value:
-    """An axis without what constant negative amounts take away."""
-    start = -first if isinstance(first, int) and first < 0 else 0
-    end = last if isinstance(last, int) and last < 0 else _END
-    return x if (start, end) == (0, _END) else emit.slice_(g, x, axis, start, end)
+    """An axis without what negative amounts take away."""
+    start, cut = (_not_negative(g, shapes.subtract(g, 0, item)) if _may_crop(item) else 0 for item in (first, last))
+    if isinstance(start, int) and isinstance(cut, int):
+        return x if start == cut == 0 else emit.slice_(g, x, axis, start, -cut or _END)
+    end = shapes.subtract(g, shapes.size(g, x, axis), cut)
+    return emit.slice_(g, x, axis, start, end)
+
+
+def _may_crop(item: Size) -> bool:
+    """Whether an amount is negative, or is known at run time only and may be negative then."""
+    return not shapes.is_size(shapes.element(item))
 
 
 def _block(g: GraphContext, x: Value, axis: int, amount: Size, value: float) -> Value | None:
     """A tensor like `x` but for the size of an axis, filled with a value; None if it is empty."""
-    if isinstance(amount, int) and amount <= 0:
+    if amount == 0:
         return None
     dims = [amount if index == axis else size for index, size in enumerate(shapes.sizes(g, x))]
     assert x.dtype is not None
@@ -117,15 +125,15 @@ def _mirrored(g: GraphContext, x: Value, padding: Sequence[Size], mode: str) -> 
     if g.opset < 11 and not dtypes.is_floating(x.dtype):
         result = _mirrored_by_places(g, x, before, after, mode)
     else:
-        result = emit.pad(g, x, [_not_negative(item) for item in before], [_not_negative(item) for item in after], mode)
+        result = emit.pad(g, x, [_padded(item) for item in before], [_padded(item) for item in after], mode)
     for axis, (first, last) in enumerate(zip(before, after, strict=True)):
-        result = _cropped(g, result, axis, first, last)
+        result = _cropped(g, result, axis, *(item if isinstance(item, int) else 0 for item in (first, last)))
     return result
 
 
 def _mirrored_by_places(g: GraphContext, x: Value, before: Sequence[Size], after: Sequence[Size], mode: str) -> Value:
     """What Pad does with floats only below opset 11: Gather of the places along each axis, whose sizes must be fixed."""
-    for axis, (first, last) in enumerate(zip(map(_not_negative, before), map(_not_negative, after), strict=True)):
+    for axis, (first, last) in enumerate(zip(map(_padded, before), map(_padded, after), strict=True)):
         length = shapes.known_size(x, axis)
         if first == 0 and last == 0:
             continue
@@ -136,8 +144,13 @@ def _mirrored_by_places(g: GraphContext, x: Value, before: Sequence[Size], after
     return x
 
 
-def _not_negative(item: Size) -> Size:
+def _padded(item: Size) -> Size:
+    """An amount for Pad, which crops itself by what is negative at run time."""
     return max(item, 0) if isinstance(item, int) else item
+
+
+def _not_negative(g: GraphContext, item: Size) -> Size:
+    return shapes.maximum(g, item, 0) if _may_crop(item) else item
 
 
 def _circular(g: GraphContext, x: Value, padding: Sequence[Size]) -> Value:
@@ -145,12 +158,13 @@ def _circular(g: GraphContext, x: Value, padding: Sequence[Size]) -> Value:
     before, after = _amounts(g, x, padding)
     for axis, (first, last) in enumerate(zip(before, after, strict=True)):
         cropped = _cropped(g, x, axis, first, last)
+        first, last = _not_negative(g, first), _not_negative(g, last)
         parts = []
-        if not (isinstance(first, int) and first <= 0):
+        if first != 0:
             start = -first if isinstance(first, int) else shapes.subtract(g, shapes.size(g, cropped, axis), first)
             parts.append(emit.slice_(g, cropped, axis, start, _END))
         parts.append(cropped)
-        if not (isinstance(last, int) and last <= 0):
+        if last != 0:
             parts.append(emit.slice_(g, cropped, axis, 0, last))
         x = parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=axis)
     return x

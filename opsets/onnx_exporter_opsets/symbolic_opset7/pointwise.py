@@ -223,6 +223,8 @@ def clamp(g: GraphContext, self: Value, min: Bound = None, max: Bound = None) ->
     self = emit.cast(g, self, dtype)
     low, high = (emit.cast(g, bound, dtype) if isinstance(bound, Value) else bound for bound in (min, max))
     known = [compute.known_number(bound) for bound in (low, high)]
+    if any(bound != bound for bound in known):
+        return g.op("Add", self, g.constant(math.nan, like=self))
     if None not in known and known[0] > known[1]:
         # PyTorch says max; ONNX leaves it open
         low = high

@@ -9,12 +9,59 @@ import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
 from onnx_exporter.helpers import dtypes, emit, shapes
+from onnx_exporter.helpers.shapes import Size
 
 table = OpTable(opset=7)
 
 
 def _per_axis(values: list[int], rank: int) -> list[int]:
     return values * rank if len(values) == 1 else values
+
+
+def _is_nothing(kernel: list[int], stride: list[int], padding: list[int]) -> bool:
+    """Whether each window is one element, and each element has one."""
+    return {*kernel, *stride} == {1} and not any(padding)
+
+
+def _own_axes(x: Value, kernel: list[Size], spatial: int) -> list[int]:
+    """The axes, counted from the end, along which the window is as long as `x` itself, as only the running model tells."""
+    assert x.shape is not None
+    sizes = zip(range(-spatial, 0), kernel * spatial if len(kernel) == 1 else kernel, strict=True)
+    return [axis for axis, item in sizes if not isinstance(item, int) and shapes.element(item) == x.shape[axis]]
+
+
+def _whole_axes(
+    g: GraphContext,
+    op: str,
+    x: Value,
+    spatial: int,
+    kernel_size: list[Size],
+    stride: list[Size],
+    padding: list[int],
+    dilation: list[int],
+) -> tuple[Value, list[int], list[int]]:
+    """Pools the axes along which the window is the whole input; returns what is left to do with windows of known sizes.
+
+    There is one such window, whatever the stride.
+    """
+    kernel = [shapes.simplify(item) for item in kernel_size]
+    steps = [shapes.simplify(item) for item in stride]
+    if not all(isinstance(item, int) for item in [*kernel, *steps]):
+        axes = _own_axes(x, kernel, spatial)
+        kernel, steps = (values * spatial if len(values) == 1 else values for values in (kernel, steps or kernel))
+        pads, reach = _per_axis(padding, spatial), _per_axis(dilation, spatial)
+        for axis in axes:
+            if pads[axis] or reach[axis] != 1:
+                raise g.unsupported("padding or dilation of a window whose size is only known when the model runs")
+            kernel[axis] = steps[axis] = 1
+        if axes:
+            count = [1 if axis in axes else shapes.size(g, x, axis) for axis in range(-spatial, 0)]
+            pooled = g.call(f"aten::adaptive_{op}_pool{spatial}d", x, count)
+            x = pooled[0] if isinstance(pooled, tuple | list) else pooled
+    known = [[item for item in values if isinstance(item, int)] for values in (kernel, steps)]
+    if known != [kernel, steps]:
+        raise g.unsupported("kernel_size and stride must be constants, or kernel_size the input's own size along an axis")
+    return x, known[0], known[1]
 
 
 def _end_pads(
@@ -58,6 +105,8 @@ def _max_pool(
     kernel = _per_axis(kernel_size, spatial)
     strides = _per_axis(stride, spatial) if stride else kernel
     begin, steps = _per_axis(padding, spatial), _per_axis(dilation, spatial)
+    if not with_indices and _is_nothing(kernel, strides, begin):
+        return x, None
     end = _end_pads(g, kernel, strides, begin, steps, ceil_mode)
     x, batched = _with_batch(g, x, spatial)
     dtype = x.dtype
@@ -156,27 +205,33 @@ def _register_max_pool(spatial: int) -> None:
     def max_pool(
         g: GraphContext,
         self: Value,
-        kernel_size: list[int],
-        stride: list[int] = [],  # noqa: B006 - never written to
+        kernel_size: list[int | Value],
+        stride: list[int | Value] = [],  # noqa: B006 - never written to
         padding: list[int] = [0],  # noqa: B006
         dilation: list[int] = [1],  # noqa: B006
         ceil_mode: bool = False,
     ) -> Value:
         """``aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], ...)``: MaxPool."""
-        return _max_pool(g, spatial, self, kernel_size, stride, padding, dilation, ceil_mode, False)[0]
+        x, kernel, steps = _whole_axes(g, "max", self, spatial, kernel_size, stride, padding, dilation)
+        return _max_pool(g, spatial, x, kernel, steps, padding, dilation, ceil_mode, False)[0]
 
     @table.op(f"aten::max_pool{spatial}d_with_indices")
     def max_pool_with_indices(
         g: GraphContext,
         self: Value,
-        kernel_size: list[int],
-        stride: list[int] = [],  # noqa: B006 - never written to
+        kernel_size: list[int | Value],
+        stride: list[int | Value] = [],  # noqa: B006 - never written to
         padding: list[int] = [0],  # noqa: B006
         dilation: list[int] = [1],  # noqa: B006
         ceil_mode: bool = False,
     ) -> tuple[Value, Value | None]:
         """``aten::max_pool2d_with_indices(Tensor self, ...) -> (Tensor, Tensor)``: MaxPool with both outputs."""
-        return _max_pool(g, spatial, self, kernel_size, stride, padding, dilation, ceil_mode, True)
+        x, kernel, steps = _whole_axes(g, "max", self, spatial, kernel_size, stride, padding, dilation)
+        if x is self:
+            return _max_pool(g, spatial, x, kernel, steps, padding, dilation, ceil_mode, True)
+        if {*kernel, *steps} != {1}:
+            raise g.unsupported("positions of the largest of windows that are the whole input along some axes only")
+        return g.call(f"aten::adaptive_max_pool{spatial}d", self, [1] * spatial)  # type: ignore[no-any-return]
 
 
 def _avg_pool(
@@ -193,11 +248,13 @@ def _avg_pool(
     kernel = _per_axis(kernel_size, spatial)
     strides = _per_axis(stride, spatial) if stride else kernel
     begin = _per_axis(padding, spatial)
+    counts_all = divisor_override is not None
+    if not counts_all and _is_nothing(kernel, strides, begin):
+        return x
     end = _end_pads(g, kernel, strides, begin, [1] * spatial, ceil_mode)
     x, batched = _with_batch(g, x, spatial)
     if not dtypes.is_floating(x.dtype):
         raise g.unsupported("averages of integers")
-    counts_all = divisor_override is not None
     if counts_all:
         x = emit.pad(g, x, [0, 0, *begin], [0, 0, *end])
         begin, end = [0] * spatial, [0] * spatial
@@ -220,15 +277,18 @@ def _register_avg_pool(spatial: int) -> None:
     def avg_pool(
         g: GraphContext,
         self: Value,
-        kernel_size: list[int],
-        stride: list[int] = [],  # noqa: B006 - never written to
+        kernel_size: list[int | Value],
+        stride: list[int | Value] = [],  # noqa: B006 - never written to
         padding: list[int] = [0],  # noqa: B006
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Value:
         """``aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], ...)``: AveragePool."""
-        return _avg_pool(g, spatial, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        x, kernel, steps = _whole_axes(g, "avg", self, spatial, kernel_size, stride, padding, [1])
+        if x is not self and divisor_override is not None:
+            raise g.unsupported("a divisor for a window whose size is only known when the model runs")
+        return _avg_pool(g, spatial, x, kernel, steps, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 for _spatial in (1, 2, 3):

@@ -31,10 +31,15 @@ def _bounds(g: GraphContext, length: Size, count: Size) -> tuple[Value, Value]:
         fixed = np.arange(count, dtype=np.int64)
         return g.constant(fixed * length // count), g.constant(((fixed + 1) * length + count - 1) // count)
     numbers = emit.arange(g, 0, count)
-    whole, parts = shapes.scalar(g, length), shapes.scalar(g, count)
+    whole, parts = shapes.scalar(g, length), shapes.scalar(g, _divisor(g, count))
     start = g.op("Div", g.op("Mul", numbers, whole), parts)
     after = g.op("Add", g.op("Mul", g.op("Add", numbers, 1), whole), shapes.scalar(g, shapes.subtract(g, count, 1)))
     return start, g.op("Div", after, parts)
+
+
+def _divisor(g: GraphContext, count: Size) -> Size:
+    """A number of windows to divide by, of which a part of a size leaves none where it is small."""
+    return count if shapes.is_size(shapes.element(count)) else shapes.maximum(g, count, 1)
 
 
 def _divides(length: Size, count: Size) -> bool:
@@ -156,7 +161,7 @@ def _window_positions(g: GraphContext, length: Size, count: Size) -> tuple[Value
     if start.const is not None and end.const is not None:
         longest = int((end.const - start.const).max())
         return start, g.constant(np.minimum(start.const[:, None] + np.arange(longest), end.const[:, None] - 1))
-    within = emit.arange(g, 0, shapes.add(g, shapes.divide(g, length, count), 2))
+    within = emit.arange(g, 0, shapes.add(g, shapes.divide(g, length, _divisor(g, count)), 2))
     positions = g.op("Add", emit.unsqueeze(g, start, [1]), within)
     # the smaller of position and last one, in floats, since opsets 7 and 8 neither compare nor choose integers
     last = emit.unsqueeze(g, g.op("Sub", end, 1), [1])

@@ -163,10 +163,15 @@ def _position(g: GraphContext, op_type: str, x: Value, dim: int | None, keepdim:
 
 
 def _truth(g: GraphContext, op_type: str, x: Value, dim: list[int] | None, keepdim: bool) -> Value:
-    """Whether all or any are true: the least of 0 and 1, or their sum (of nothing it is 0). Of bytes PyTorch gives bytes."""
-    ones = emit.cast(g, emit.cast(g, x, torch.bool), torch.int32)
-    reduced = emit.cast(g, emit.reduce(g, op_type, ones, _axes(x, dim), keepdim), torch.bool)
-    return emit.cast(g, reduced, torch.uint8) if x.dtype is torch.uint8 else reduced
+    """Whether all or any are true: the least of 0 and 1, or their sum (of nothing it is 0). Of bytes PyTorch gives bytes.
+
+    An empty list of axes reduces nothing here, unlike elsewhere.
+    """
+    truth = emit.cast(g, x, torch.bool)
+    if dim is None or dim:
+        ones = emit.reduce(g, op_type, emit.cast(g, truth, torch.int32), _axes(x, dim), keepdim)
+        truth = emit.cast(g, ones, torch.bool)
+    return emit.cast(g, truth, torch.uint8) if x.dtype is torch.uint8 else truth
 
 
 @table.op("aten::all")
@@ -327,7 +332,7 @@ def frobenius_norm(g: GraphContext, self: Value, dim: list[int] | None = None, k
 @table.op("aten::dist")
 def dist(g: GraphContext, self: Value, other: Value, p: float = 2.0) -> Value:
     """``aten::dist(Tensor self, Tensor other, Scalar p=2)``: the norm of the difference."""
-    return g.call("aten::linalg_vector_norm", g.op("Sub", self, other), p)
+    return g.call("aten::linalg_vector_norm", g.call("aten::sub", self, other), p)
 
 
 @table.op("aten::pairwise_distance")

@@ -22,12 +22,16 @@ table = OpTable(opset=7)
 
 @dataclasses.dataclass(frozen=True)
 class _Axis:
-    """One axis to resize: its sizes before and after, and the factor if PyTorch was given one."""
+    """One axis to resize: its sizes before and after, and the factor if PyTorch was given one.
+
+    Where `is_whole` holds when the model runs, PyTorch maps positions by the whole part of the factor.
+    """
 
     axis: int
     old: Size
     new: Size
     factor: float | None
+    is_whole: Value | None = None
 
     @property
     def fixed(self) -> bool:
@@ -58,6 +62,25 @@ def _scaled_size(g: GraphContext, old: Size, factor: float) -> Size:
     # computed in double, as PyTorch does: a product that rounds to a whole number decides the size
     product = g.op("Mul", emit.cast(g, shapes.scalar(g, old), torch.float64), g.constant(factor, dtype=torch.float64))
     return emit.cast(g, product, torch.int64)
+
+
+def _whole_part(g: GraphContext, axis: _Axis, wholes: Sequence[int]) -> _Axis:
+    """An axis that PyTorch maps by the whole part of its factor, one of `wholes`, if the new size is that multiple.
+
+    It is for the sizes below a limit; where that leaves sizes up to 2, the factor itself maps positions alike.
+    """
+    if axis.factor is None or (whole := int(axis.factor)) == axis.factor or whole not in wholes:
+        return axis
+    if isinstance(axis.old, int):
+        return dataclasses.replace(axis, factor=float(whole)) if axis.new == axis.old * whole else axis
+    limit = max(int(1 / (axis.factor - whole)) - 1, 1)
+    while int(limit * axis.factor) == limit * whole:
+        limit += 1
+    return axis if limit <= 2 else dataclasses.replace(axis, is_whole=_is_below(g, axis.old, limit))
+
+
+def _is_below(g: GraphContext, item: Size, limit: int) -> Value:
+    return g.call("aten::lt", shapes.scalar(g, item), g.constant(limit, dtype=torch.int64))  # type: ignore[no-any-return]
 
 
 def _parsed(
@@ -92,7 +115,26 @@ def upsample_nearest(
 ) -> Value:
     """``aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, ...)``: Upsample for whole factors, else Gather."""
     x, axes = _parsed(g, self or input, output_size, scale_factors or [scales, scales_d, scales_h, scales_w])
-    return _nearest(g, x, axes, exact=False)
+    return _nearest(g, x, _whole_of_small(g, axes) if len(axes) == 2 else axes, exact=False)
+
+
+_SMALL = 128
+"""Up to this sum of its sizes, an image is made by a kernel of PyTorch's that looks for the same and for twice the size."""
+
+
+def _whole_of_small(g: GraphContext, axes: list[_Axis]) -> list[_Axis]:
+    total = shapes.add(g, axes[0].new, axes[1].new)
+    if isinstance(total, int) and total > _SMALL:
+        return axes
+    result = []
+    for axis in axes:
+        whole = _whole_part(g, axis, (1, 2))
+        if not isinstance(total, int) and whole is not axis:
+            is_small = _is_below(g, total, _SMALL + 1)
+            is_whole = is_small if whole.is_whole is None else g.op("And", is_small, whole.is_whole)
+            whole = dataclasses.replace(axis, is_whole=is_whole)
+        result.append(whole)
+    return result
 
 
 @table.op("aten::_upsample_nearest_exact1d", "aten::_upsample_nearest_exact2d", "aten::_upsample_nearest_exact3d")
@@ -114,9 +156,11 @@ def upsample_nearest_exact(
 
 def _nearest(g: GraphContext, x: Value, axes: list[_Axis], exact: bool) -> Value:
     whole = [_whole_factor(x, axis, exact) for axis in axes]
-    if all(factor is not None for factor in whole) and dtypes.is_floating(x.dtype):
-        factors = [factor for factor in whole if factor is not None]
-        return x if all(factor == 1 for factor in factors) else g.call("onnx_exporter::upsample_whole", x, factors)
+    if all(factor == 1 for factor in whole):
+        return x
+    # runtimes have no kernel of Upsample and Resize for other types
+    if None not in whole and x.dtype in (torch.float32, torch.float16):
+        return g.call("onnx_exporter::upsample_whole", x, whole)  # type: ignore[no-any-return]
     for axis in axes:
         x = _nearest_axis(g, x, axis, 0.5 if exact else 0.0)
     return x
@@ -206,10 +250,12 @@ def upsample_cubic(
 def _smooth(g: GraphContext, x: Value, axes: list[_Axis], cubic: bool, align_corners: bool) -> Value:
     if not dtypes.is_floating(x.dtype):
         raise g.unsupported("interpolation of integers, which PyTorch rounds in its own way")
+    if not cubic:
+        axes = [_whole_part(g, axis, (1,)) for axis in axes]
     if all(_stays(axis) for axis in axes):
         return x
-    factors = [axis.factor or 0.0 for axis in axes]
-    return g.call("onnx_exporter::resize_smooth", x, [axis.new for axis in axes], factors, cubic, align_corners)  # type: ignore[no-any-return]
+    sizes, factors, kept = zip(*[(axis.new, axis.factor or 0.0, axis.is_whole) for axis in axes], strict=True)
+    return g.call("onnx_exporter::resize_smooth", x, sizes, factors, kept, cubic, align_corners)  # type: ignore[no-any-return]
 
 
 def _stays(axis: _Axis) -> bool:
@@ -220,13 +266,24 @@ def _stays(axis: _Axis) -> bool:
 
 @table.op("onnx_exporter::resize_smooth")
 def resize_smooth(
-    g: GraphContext, self: Value, output_size: list[int | Value], factors: list[float], cubic: bool, align_corners: bool
+    g: GraphContext,
+    self: Value,
+    output_size: list[int | Value],
+    factors: list[float],
+    kept: list[Value | None],
+    cubic: bool,
+    align_corners: bool,
 ) -> Value:
-    """Linear or cubic interpolation (factor 0: none given), one axis after the other: neighbours gathered and weighed."""
+    """Linear or cubic interpolation, one axis after the other: neighbours gathered and weighed.
+
+    A factor of 0 stands for none; where `kept` holds an axis keeps its elements, though a factor is given.
+    """
     x = self
-    for axis in reversed(_axes(g, self, output_size, [factor or None for factor in factors])):
+    axes = _axes(g, self, output_size, [factor or None for factor in factors])
+    for axis, is_kept in reversed(list(zip(axes, kept, strict=True))):
         if _stays(axis):
             continue
+        axis = dataclasses.replace(axis, is_whole=is_kept)
         taps = (_static_taps if axis.fixed else _computed_taps)(g, axis, cubic, align_corners, x)
         trailing = list(range(1, shapes.rank_of(g, x) - axis.axis))
         parts = [
@@ -324,7 +381,14 @@ def _far(g: GraphContext, t: Value) -> Value:
 def _scale(g: GraphContext, axis: _Axis, real: torch.dtype) -> Value:
     """Old by new size, in the type in which PyTorch computes it."""
     if axis.factor is not None:
-        return g.constant(1.0 / axis.factor, dtype=real)
+        scale = g.constant(1.0 / axis.factor, dtype=real)
+        if axis.is_whole is None:
+            return scale
+        whole = g.constant(1.0 / int(axis.factor), dtype=real)
+        if g.opset >= 9:
+            return emit.where(g, axis.is_whole, whole, scale)
+        parts = [(axis.is_whole, whole), (g.op("Not", axis.is_whole), scale)]
+        return g.op("Add", *[g.op("Mul", emit.cast(g, condition, real), item) for condition, item in parts])
     return g.op("Div", _float(g, axis.old, real), _float(g, axis.new, real))
 
 

@@ -58,10 +58,26 @@ def ravel(g: GraphContext, self: Value) -> Value:
 
 @table.op("aten::unflatten")
 def unflatten(g: GraphContext, self: Value, dim: int, sizes: list[int | Value]) -> Value:
-    """``aten::unflatten.int(Tensor self, int dim, SymInt[] sizes)``: Reshape."""
+    """``aten::unflatten.int(Tensor self, int dim, SymInt[] sizes)``: Reshape.
+
+    Sizes behind the axis that are known at run time only may be 0 there, which is no size of a Reshape but a sign to
+    keep the input's own: axes of size 1 are put in first, so that each size has its own place.
+    """
     axis = shapes.normalize_axis(dim, shapes.rank_of(g, self))
     own = shapes.sizes(g, self)
-    return emit.reshape(g, self, [*own[:axis], *sizes, *own[axis + 1 :]])
+    parts = [shapes.simplify(item) for item in sizes]
+    others = [*own[:axis], *own[axis + 1 :]]
+    is_open = any(isinstance(item, Value) for item in own[axis + 1 :])
+    # the part that stands where the axis does: it may be 0 when the axis is
+    run_time = [place for place, item in enumerate(parts) if isinstance(item, Value)]
+    free = next((place for place, item in enumerate(parts) if isinstance(item, int) and item == -1), *(run_time[:1] or [0]))
+    if parts[free] == -1 and (is_open or 0 in [item for item in (*others, own[axis]) if isinstance(item, int)]):
+        parts[free] = shapes.divide(g, own[axis], shapes.total(g, [*parts[:free], *parts[free + 1 :]]))
+    if not is_open or any(item == 0 for item in parts if isinstance(item, int)):
+        return emit.reshape(g, self, [*own[:axis], *parts, *own[axis + 1 :]])
+    wide = emit.unsqueeze(g, self, [axis + place for place in range(len(parts)) if place != free])
+    kept: list[Size] = [item if isinstance(item, int) else 0 for item in own]
+    return g.op("Reshape", wide, shapes.vector_keeping(g, [*kept[:axis], *parts, *kept[axis + 1 :]]))
 
 
 def _ones(g: GraphContext, x: Value, argument: str) -> list[int]:

@@ -118,8 +118,9 @@ def _rolled(g: GraphContext, x: Value, shift: Size, axis: int) -> Value:
     """One axis rolled; a shift may exceed the size, which may only be known when the model runs."""
     length = shapes.size(g, x, axis)
     shift = shapes.simplify(shift)
-    if shapes.is_decided_by_data(x, axis):
-        length = shapes.maximum(g, length, 1)  # it may be 0, of which no remainder can be taken
+    divisor = length
+    if isinstance(length, Value):
+        divisor = shapes.maximum(g, length, 1)  # it may be 0, of which no remainder can be taken
     if isinstance(length, int) and isinstance(shift, int):
         cut: Size = -shift % length if length else 0
         if cut == 0:
@@ -127,9 +128,9 @@ def _rolled(g: GraphContext, x: Value, shift: Size, axis: int) -> Value:
     elif shift == 0:
         return x
     elif g.opset >= 10:
-        cut = shapes.remainder(g, -shift if isinstance(shift, int) else shapes.subtract(g, 0, shift), length)
+        cut = shapes.remainder(g, -shift if isinstance(shift, int) else shapes.subtract(g, 0, shift), divisor)
     elif isinstance(shift, int):
-        cut = shapes.remainder(g, abs(shift), length)
+        cut = shapes.remainder(g, abs(shift), divisor)
         cut = shapes.subtract(g, length, cut) if shift > 0 else cut
     else:
         raise g.unsupported("rolling by a number that is not constant needs Mod, of opset 10")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from onnx_exporter import GraphContext, OpTable, Value
@@ -11,20 +12,60 @@ from onnx_exporter.helpers.shapes import Size
 table = OpTable(opset=9)
 
 
-def _count_of_smaller(g: GraphContext, numbers: Value, sequence: Value, right: bool, out_int32: bool) -> Value:
+def _count_of_smaller(g: GraphContext, numbers: Value, sequence: Value, right: bool) -> Value:
     """How many elements of each row of `sequence` are smaller than each of `numbers` (or equal: `right`).
 
     Every number is compared with every element, so memory for all these pairs is needed.
     """
-    dtype = torch.int32 if out_int32 else torch.int64
-    row, column = emit.unsqueeze(g, sequence, [-2]) if sequence.rank != 1 else sequence, emit.unsqueeze(g, numbers, [-1])
-    static = numbers.static_shape
-    if shapes.known_size(sequence, -1) == 0 or (static is not None and 0 in static):
-        return emit.full(g, shapes.sizes(g, numbers), 0, dtype)
+    row, column = _pairs(g, numbers, sequence)
     # what is not larger: a NaN comes after all numbers, as in PyTorch
     before = g.op("Not", g.call("aten::gt" if right else "aten::ge", row, column))
+    return emit.reduce(g, "ReduceSum", emit.cast(g, before, torch.int64), [-1], keepdims=False)
+
+
+def _pairs(g: GraphContext, numbers: Value, sequence: Value) -> tuple[Value, Value]:
+    row = emit.unsqueeze(g, sequence, [-2]) if sequence.rank != 1 else sequence
+    return row, emit.unsqueeze(g, numbers, [-1])
+
+
+def _searched(g: GraphContext, numbers: Value, sequence: Value, right: bool, out_int32: bool) -> Value:
+    """What PyTorch's binary search finds, in a sequence of floats also where NaN is at the end of it.
+
+    The search goes to the right of a NaN as it goes to the right of a smaller element. So it arrives at the end if
+    it never goes to the left; else NaN does not count.
+    """
+    dtype = torch.int32 if out_int32 else torch.int64
+    static, known = numbers.static_shape, sequence.const
+    if shapes.known_size(sequence, -1) == 0 or (static is not None and 0 in static):
+        return emit.full(g, shapes.sizes(g, numbers), 0, dtype)
+    if not dtypes.is_floating(sequence.dtype) or (known is not None and not np.isnan(known.astype(np.float64)).any()):
+        return emit.cast(g, _count_of_smaller(g, numbers, sequence, right), dtype)
+    row, column = _pairs(g, numbers, sequence)
+    before = g.call("aten::le" if right else "aten::lt", row, column)
     count = emit.reduce(g, "ReduceSum", emit.cast(g, before, torch.int64), [-1], keepdims=False)
-    return emit.cast(g, count, dtype)
+    length = shapes.size(g, sequence, -1)
+    looked_at = g.op("Gather", row, _way_to_the_end(g, length), axis=shapes.rank_of(g, row) - 1)
+    left = g.call("aten::gt" if right else "aten::ge", looked_at, column)
+    turns = emit.reduce(g, "ReduceSum", emit.cast(g, left, torch.int64), [-1], keepdims=False)
+    found = emit.where(g, emit.cast(g, turns, torch.bool), count, shapes.scalar(g, length))
+    return emit.cast(g, found, dtype)
+
+
+def _way_to_the_end(g: GraphContext, length: Size) -> Value:
+    """The positions at which a binary search looks that never goes to the left, for a sequence of a length."""
+    if isinstance(length, int):
+        places = []
+        rest = length
+        while rest:
+            places.append(length - rest + rest // 2)
+            rest = (rest - 1) // 2
+        return g.constant(places, dtype=torch.int64)
+    one = g.constant(1, dtype=torch.int64)
+    powers = g.constant([2**step for step in range(40)], dtype=torch.int64)
+    rest_of = g.op("Sub", g.op("Div", g.op("Add", length, one), powers), one)
+    left_over = _compressed(g, rest_of, g.op("Greater", rest_of, g.constant(0, dtype=torch.int64)))
+    half = g.op("Div", left_over, g.constant(2, dtype=torch.int64))
+    return g.op("Add", g.op("Sub", length, left_over), half)
 
 
 @table.op("aten::searchsorted")
@@ -41,13 +82,13 @@ def searchsorted(
     if sorter is not None:
         axis = shapes.rank_of(g, sorted_sequence) - 1
         sorted_sequence = indexing.gather_elements(g, sorted_sequence, sorter, axis)
-    return _count_of_smaller(g, self, sorted_sequence, right or side == "right", out_int32)
+    return _searched(g, self, sorted_sequence, right or side == "right", out_int32)
 
 
 @table.op("aten::bucketize")
 def bucketize(g: GraphContext, self: Value, boundaries: Value, out_int32: bool = False, right: bool = False) -> Value:
     """``aten::bucketize.Tensor(Tensor self, Tensor boundaries, ...)``: compares all pairs and sums."""
-    return _count_of_smaller(g, self, boundaries, right, out_int32)
+    return _searched(g, self, boundaries, right, out_int32)
 
 
 def _added(g: GraphContext, count: Size, places: Value, weights: Value | None, dtype: torch.dtype) -> Value:
@@ -63,12 +104,12 @@ def _added(g: GraphContext, count: Size, places: Value, weights: Value | None, d
 def bincount(g: GraphContext, self: Value, weights: Value | None = None, minlength: int | Value = 0) -> Value:
     """``aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0)``: ScatterND into zeros, as many as needed."""
     numbers = emit.cast(g, self, torch.int64)
+    if shapes.known_size(self, 0) == 0:
+        return emit.full(g, [minlength], 0, torch.int64)  # whatever the weights are
     dtype = torch.int64
     if weights is not None:
         dtype = torch.float32 if weights.dtype is torch.float32 else torch.float64
         weights = emit.cast(g, weights, dtype)
-    if shapes.known_size(self, 0) == 0:
-        return emit.full(g, [minlength], 0, dtype)
     last = shapes.vector(g, [shapes.subtract(g, minlength, 1)])
     largest = emit.reduce(g, "ReduceMax", g.op("Concat", numbers, last, axis=0), [0], keepdims=False)
     return _added(g, shapes.add(g, largest, 1), numbers, weights, dtype)
@@ -131,7 +172,7 @@ def _histogram(g: GraphContext, x: Value, edges: list[Value], weight: Value | No
         ends = [g.op("Gather", edge, shapes.scalar(g, place), axis=0) for place in (0, counts[axis])]
         here = _inside(g, column, ends[0], ends[1])
         inside = here if inside is None else g.op("And", inside, here)
-        place = g.op("Sub", _count_of_smaller(g, column, edge, True, False), g.constant(1, dtype=torch.int64))
+        place = g.op("Sub", _count_of_smaller(g, column, edge, True), g.constant(1, dtype=torch.int64))
         places.append(_at_most(g, place, shapes.subtract(g, counts[axis], 1)))
     assert inside is not None
     place = places[0]

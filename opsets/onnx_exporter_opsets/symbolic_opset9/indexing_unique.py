@@ -44,8 +44,10 @@ def _lengths(g: GraphContext, begins: Value) -> Value:
     return g.op("Sub", emit.slice_(g, after, 0, 0, shapes.size(g, starts, 0)), starts)
 
 
-def _nothing(g: GraphContext) -> Value:
-    return g.constant(torch.zeros(0, dtype=torch.int64))
+def _requested(g: GraphContext, inverse: Value, counts: Value, return_inverse: bool, return_counts: bool) -> tuple[Value, Value]:
+    """What is asked for of all elements, the rest without elements; along an axis PyTorch returns both unasked."""
+    nothing = g.constant(torch.zeros(0, dtype=torch.int64))
+    return inverse if return_inverse else nothing, counts if return_counts else nothing
 
 
 @table.op("aten::unique_consecutive")
@@ -53,13 +55,12 @@ def unique_consecutive(
     g: GraphContext, self: Value, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Value, Value, Value]:
     """``aten::unique_consecutive(Tensor self, ...)``: Compress to the elements that differ from the one before them."""
-    if dim is not None and self.rank != 0:
-        return unique_dim_consecutive(g, self, dim, return_inverse, return_counts)
-    flat = emit.flatten_to(g, self, 0, -1)
-    values, inverse, counts = unique_dim_consecutive(g, flat, 0, return_inverse, return_counts)
-    if return_inverse and self.rank != 1:
+    if dim is not None:
+        return unique_dim_consecutive(g, self, dim)
+    values, inverse, counts = unique_dim_consecutive(g, emit.flatten_to(g, self, 0, -1), 0)
+    if self.rank != 1:
         inverse = emit.reshape(g, inverse, shapes.sizes(g, self))
-    return values, inverse, counts
+    return values, *_requested(g, inverse, counts, return_inverse, return_counts)
 
 
 @table.op("aten::unique_dim_consecutive")
@@ -69,9 +70,7 @@ def unique_dim_consecutive(
     """``aten::unique_dim_consecutive(Tensor self, int dim, ...)``: Compress to the slices that differ from the one before."""
     axis = shapes.normalize_axis(dim, shapes.rank_of(g, self))
     begins = _begins(g, self, axis)
-    values = g.op("Compress", self, begins, axis=axis)
-    inverse = _numbered(g, begins) if return_inverse else _nothing(g)
-    return values, inverse, _lengths(g, begins) if return_counts else _nothing(g)
+    return g.op("Compress", self, begins, axis=axis), _numbered(g, begins), _lengths(g, begins)
 
 
 @table.op("aten::_unique2")
@@ -79,10 +78,9 @@ def unique(
     g: GraphContext, self: Value, sorted_: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Value, Value, Value]:
     """``aten::_unique2(Tensor self, bool sorted=True, ...)``: those that differ from the one before, once sorted."""
-    flat = emit.flatten_to(g, self, 0, -1)
-    ordered, places = g.call("aten::sort", flat)
-    values, numbers, counts = unique_dim_consecutive(g, ordered, 0, return_inverse, return_counts)
-    if not return_inverse:
-        return values, numbers, counts
+    ordered, places = g.call("aten::sort", emit.flatten_to(g, self, 0, -1))
+    values, numbers, counts = unique_dim_consecutive(g, ordered, 0)
     inverse = indexing.scatter_nd(g, g.op("Sub", places, places), [places], numbers)
-    return values, inverse if self.rank == 1 else emit.reshape(g, inverse, shapes.sizes(g, self)), counts
+    if self.rank != 1:
+        inverse = emit.reshape(g, inverse, shapes.sizes(g, self))
+    return values, *_requested(g, inverse, counts, return_inverse, return_counts)

@@ -72,13 +72,22 @@ def _middle_of_numbers(g: GraphContext, x: Value) -> tuple[Value, Value]:
     return emit.where(g, none, g.constant(float("nan"), like=x), value), emit.where(g, none, first, place)
 
 
+def _followed_by_none(g: GraphContext, x: Value, self: Value) -> Value:
+    """A vector with the median of no elements behind it, where data may have left nothing of `self`."""
+    if not any(shapes.is_decided_by_data(self, axis) for axis in range(self.rank or 0)):
+        return x
+    return g.op("Concat", x, g.constant(torch.zeros(0, dtype=self.dtype).median().reshape(1)), axis=0)
+
+
 @table.op("aten::median")
 def median(g: GraphContext, self: Value) -> Value:
-    """``aten::median(Tensor self)``: the lower median of all elements, by TopK."""
-    x, perm = _last(g, self, None)
+    """``aten::median(Tensor self)``: the lower median of all elements, by TopK; PyTorch tells one of no elements too."""
+    x, _ = _last(g, self, None)
     if shapes.known_size(x, 0) == 0:
-        return g.constant(float("nan"), like=self)
-    return _finish(g, _middle(g, x)[0], perm, 0, False)
+        return g.constant(torch.zeros(0, dtype=self.dtype).median())
+    value = _middle(g, x)[0]
+    found = _followed_by_none(g, value, self)
+    return emit.reshape(g, value if found is value else emit.slice_(g, found, 0, 0, 1), [])
 
 
 @table.op("aten::median.dim")
@@ -96,10 +105,10 @@ def median_dim(g: GraphContext, self: Value, dim: int, keepdim: bool = False) ->
 @table.op("aten::nanmedian")
 def nanmedian(g: GraphContext, self: Value) -> Value:
     """``aten::nanmedian(Tensor self)``: the lower median of all elements that are numbers, by TopK."""
-    x, perm = _last(g, self, None)
-    if shapes.known_size(x, 0) == 0:
-        return g.constant(float("nan"), like=self)
-    return _finish(g, _middle_of_numbers(g, x)[0], perm, 0, False)
+    x, _ = _last(g, self, None)
+    if not dtypes.is_floating(self.dtype) or shapes.known_size(x, 0) == 0:
+        return median(g, self)
+    return emit.reshape(g, _middle_of_numbers(g, _followed_by_none(g, x, self))[0], [])
 
 
 @table.op("aten::nanmedian.dim")
