@@ -32,21 +32,21 @@ def test_the_example_plugin_is_what_is_written():
 
 
 def test_a_distribution_of_its_own(new_plugin, tmp_path):
-    status, shown = new_plugin("my_ops", "--domain", "org.example.ops")
+    status, shown = new_plugin("own_ops", "--domain", "org.example.ops")
     assert status == 0, shown
-    folder = tmp_path / "exporter-plugin-my-ops"
+    folder = tmp_path / "exporter-plugin-own-ops"
     files = files_in(folder)
     assert set(files) == {
-        ".gitignore", "pyproject.toml", "README.md", ".github/workflows/test.yml", "examples/model.py", "tests/test_my_ops.py",
-        *(f"exporter_plugin_my_ops/{name}" for name in ("__init__.py", "vendor.py", "reference.py", "functions.py", "py.typed")),
+        ".gitignore", "pyproject.toml", "README.md", ".github/workflows/test.yml", "examples/model.py", "tests/test_own_ops.py",
+        *(f"exporter_plugin_own_ops/{name}" for name in ("__init__.py", "vendor.py", "reference.py", "functions.py", "py.typed")),
     }  # fmt: skip
     project = files["pyproject.toml"]
-    assert 'name = "exporter-plugin-my-ops"' in project
-    assert '[project.entry-points."onnx_exporter.plugins"]\nmy_ops = "exporter_plugin_my_ops"\n' in project
+    assert 'name = "exporter-plugin-own-ops"' in project
+    assert '[project.entry-points."onnx_exporter.plugins"]\nown_ops = "exporter_plugin_own_ops"\n' in project
     assert "license" not in project
     assert "Licence" in files["README.md"]
-    assert 'domain="org.example.ops"' in files["exporter_plugin_my_ops/vendor.py"]
-    assert "MyOpsClip" in files["exporter_plugin_my_ops/functions.py"]
+    assert 'domain="org.example.ops"' in files["exporter_plugin_own_ops/vendor.py"]
+    assert "OwnOpsClip" in files["exporter_plugin_own_ops/functions.py"]
     assert "python-version: ${{ matrix.python }}" in files[".github/workflows/test.yml"]
     assert not any("acme" in text or "{%" in text for text in files.values())
 
@@ -144,9 +144,9 @@ def test_all_is_written_or_nothing(new_plugin, tmp_path, monkeypatch, arguments)
 
 def test_what_is_written_is_clean(new_plugin, tmp_path):
     """By the linter, the formatter and the type checker as they come."""
-    assert new_plugin("my_ops")[0] == 0
-    folder = tmp_path / "exporter-plugin-my-ops"
-    commands = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy", "--strict", "exporter_plugin_my_ops"]]
+    assert new_plugin("own_ops")[0] == 0
+    folder = tmp_path / "exporter-plugin-own-ops"
+    commands = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy", "--strict", "exporter_plugin_own_ops"]]
     for module, *arguments in commands:
         done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr

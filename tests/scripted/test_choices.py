@@ -135,7 +135,7 @@ def collected_and_carried(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rows_of_the_input(x: Tensor) -> Tensor:
-    rows = [row[:] for row in x.unbind(0)]
+    rows = [row for row in x.unbind(0)]  # noqa: C416 - TorchScript makes a loop of it
     rows[-1].zero_()
     return x + 1
 

@@ -25,7 +25,8 @@ from onnx_exporter._source.schema import normalise, parse_schema
 _FRAME = re.compile(r"^(.*)\((\d+)\): (.*)$", re.MULTILINE)
 _SCRIPTED = re.compile(r'^ *File "(.+)", line (\d+)$', re.MULTILINE)
 _TRACER = str(Path(__file__).parent / "trace.py")
-_SAME_NUMBER = {"prim::NumToTensor", "aten::ScalarImplicit", "aten::Int", "aten::IntImplicit", "aten::FloatImplicit"}
+_SAME = {"prim::NumToTensor", "aten::ScalarImplicit", "aten::Int", "aten::IntImplicit", "aten::FloatImplicit", "aten::alias"}
+"""Calls that give what they are given: a number in another guise, a tensor under another name."""
 _OF_SCRIPTS = frozenset({"prim::If", "prim::Loop", "aten::__is__", "aten::__isnot__"})
 """What a tracer does not record, so that it comes from a function that the model scripts."""
 
@@ -95,7 +96,7 @@ class Converter:
             elif kind in ("prim::ListConstruct", "prim::TupleConstruct"):
                 items = [self.env[value.unique()] for value in node.inputs()]
                 self.env[node.output().unique()] = items
-            elif kind in _SAME_NUMBER:
+            elif kind in _SAME:
                 self.env[node.output().unique()] = self.env[node.inputsAt(0).unique()]
             elif kind in ("prim::ListUnpack", "prim::TupleUnpack"):
                 self._unpack(node)
