@@ -251,9 +251,11 @@ def _range_length(interpreter: Interpreter, node: Any, args: list[Abstract]) -> 
     place = interpreter.location(node)
     if not isinstance(step, int):
         interpreter.drop(node)  # the exception for a step of 0
-        steps = interpreter.call(
-            "aten::floordiv.int", interpreter.call("aten::sub.int", low, high, place=place), step, place=place
-        )
+        # Without its remainder the span is a multiple of the step, for which any division will do
+        span = interpreter.call("aten::sub.int", low, high, place=place)
+        rest = interpreter.call("aten::remainder.int", span, step, place=place)
+        whole = interpreter.call("aten::sub.int", span, rest, place=place)
+        steps = interpreter.call("aten::div.Tensor_mode", whole, step, "trunc", place=place)
         return interpreter.call("prim::max.int", interpreter.call("aten::neg.int", steps, place=place), 0, place=place)
     first, last = (low, high) if step > 0 else (high, low)
     span = last if first == 0 and isinstance(first, int) else interpreter.call("aten::sub.int", last, first, place=place)

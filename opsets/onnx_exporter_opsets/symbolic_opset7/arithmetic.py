@@ -93,6 +93,10 @@ def _floor_quotient(g: GraphContext, a: Value, b: Value) -> Value:
     product = g.op("Mul", quotient, b)
     if number is not None:
         lower = compute.is_negative(g, g.op("Sub", a, product) if number > 0 else g.op("Sub", product, a))
+    elif g.has_op("Mod"):
+        # Mod has the divisor's sign: it is the remainder, or where the quotient is one too high that and the divisor
+        above = g.op("Sub", g.op("Mod", a, b), g.op("Sub", a, product))
+        return g.op("Sub", quotient, g.op("Div", above, b))
     else:
         rest = g.op("Sub", a, product)
         differs = g.op("Xor", compute.is_negative(g, rest), compute.is_negative(g, b))
