@@ -150,34 +150,40 @@ def _is_choice(equality: Any, function: str) -> bool:
 
 def _clamped_slices(program: torch.export.ExportedProgram) -> Iterator[_Condition]:
     """Conditions for slices such as ``x[:5]`` of a dynamic axis, which capture takes to have all their elements."""
-    for module in program.graph_module.modules():
-        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
-            if node.target is not torch.ops.aten.slice.Tensor:
-                continue
-            source, dim, start, end = (*node.args, *(0, None, None)[len(node.args) - 1 :])[:4]
-            size, result = source.meta["val"].shape[dim], node.meta["val"].shape[dim]
-            if not isinstance(size, torch.SymInt) or (isinstance(result, torch.SymInt) and not result.node.expr.is_number):
-                continue
-            location = location_of(node)
-            needed = end if isinstance(end, int) and 0 <= end < _UNLIMITED else -start if isinstance(start, int) else 0
-            if needed > 0:
-                yield _Condition(sympy.Ge(size.node.expr, needed), f"{location.file}:{location.line}" if location.file else "")
+    for node in _calls(program, torch.ops.aten.slice):
+        if node.target is not torch.ops.aten.slice.Tensor:
+            continue
+        source, dim, start, end = (*node.args, *(0, None, None)[len(node.args) - 1 :])[:4]
+        size, result = source.meta["val"].shape[dim], node.meta["val"].shape[dim]
+        if not isinstance(size, torch.SymInt) or (isinstance(result, torch.SymInt) and not result.node.expr.is_number):
+            continue
+        needed = end if isinstance(end, int) and 0 <= end < _UNLIMITED else -start if isinstance(start, int) else 0
+        if needed > 0:
+            yield _at_least(size, needed, node)
 
 
 def _squeezed_axes(program: torch.export.ExportedProgram) -> Iterator[_Condition]:
     """Conditions for dynamic axes that ``squeeze`` is asked to remove, which capture takes to be longer than 1."""
+    for node in _calls(program, torch.ops.aten.squeeze):
+        shape = node.args[0].meta["val"].shape
+        dims = node.args[1] if len(node.args) > 1 else range(len(shape))
+        for dim in [dims] if isinstance(dims, int) else dims:
+            size = shape[dim] if shape else 1
+            if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
+                yield _at_least(size, 2, node)
+
+
+def _calls(program: torch.export.ExportedProgram, operator: Any) -> Iterator[Any]:
+    """The calls of an operator, whichever overload, in blocks too."""
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
-            if getattr(node.target, "overloadpacket", None) is not torch.ops.aten.squeeze:
-                continue
-            shape = node.args[0].meta["val"].shape
-            dims = node.args[1] if len(node.args) > 1 else range(len(shape))
-            for dim in [dims] if isinstance(dims, int) else dims:
-                size = shape[dim] if shape else 1
-                if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
-                    location = location_of(node)
-                    place = f"{location.file}:{location.line}" if location.file else ""
-                    yield _Condition(sympy.Ge(size.node.expr, 2), place)
+            if getattr(node.target, "overloadpacket", None) is operator:
+                yield node
+
+
+def _at_least(size: torch.SymInt, least: int, node: Any) -> _Condition:
+    location = location_of(node)
+    return _Condition(sympy.Ge(size.node.expr, least), f"{location.file}:{location.line}" if location.file else "")
 
 
 def _range_of(condition: _Condition, symbol: Any, example: int) -> Range | None:
